@@ -1,0 +1,3 @@
+//! The embedded file engine.
+
+pub mod disk;

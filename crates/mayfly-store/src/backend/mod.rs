@@ -1,0 +1,3 @@
+//! The backends, one room each.
+
+pub mod file;
