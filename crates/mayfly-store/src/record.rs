@@ -165,7 +165,11 @@ pub struct Range {
 impl Range {
     /// From `start` up to, but without, `finish`. Empty start = from the first, empty finish = to the end;
     /// start ≥ finish = nothing. The bounds may have any length, so that `prefix + 0xff…` works.
-    pub fn new(partition: impl AsRef<[u8]>, start: impl AsRef<[u8]>, finish: impl AsRef<[u8]>) -> Result<Self> {
+    pub fn new(
+        partition: impl AsRef<[u8]>,
+        start: impl AsRef<[u8]>,
+        finish: impl AsRef<[u8]>,
+    ) -> Result<Self> {
         check_partition(partition.as_ref())?;
         Ok(Self {
             partition: Bytes::copy_from_slice(partition.as_ref()),

@@ -88,7 +88,9 @@ impl Default for Horizon {
         let timed = SLICES.iter().map(|&(label, within)| (label, Some(Duration::from_millis(within))));
         let slices = timed.chain([("never", None)]);
         Self {
-            slices: slices.map(|(label, within)| HorizonSlice { label, within, records: 0, bytes: 0 }).collect(),
+            slices: slices
+                .map(|(label, within)| HorizonSlice { label, within, records: 0, bytes: 0 })
+                .collect(),
         }
     }
 }
@@ -117,6 +119,12 @@ impl Lateness {
     pub(crate) fn add(&mut self, millis: u64, records: u64) {
         self.counts[(64 - millis.leading_zeros() as usize).min(31)] += records;
         self.max = self.max.max(Duration::from_millis(millis));
+    }
+
+    /// Adds all that another histogram counted.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.counts.iter_mut().zip(other.counts).for_each(|(count, more)| *count += more);
+        self.max = self.max.max(other.max);
     }
 
     /// An upper bound for the share `quantile` (0.0 to 1.0) of all records; exact to a factor of two.

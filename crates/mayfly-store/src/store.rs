@@ -64,13 +64,8 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
     async fn insert_if_not_exists(&self, key: &Key, value: Value, expiry: Expiry) -> Result<bool>;
 
     /// True iff the record was live and its value equal to `expected`: then value and expiry are the new ones.
-    async fn compare_and_swap(
-        &self,
-        key: &Key,
-        expected: &Value,
-        new: Value,
-        expiry: Expiry,
-    ) -> Result<bool>;
+    async fn compare_and_swap(&self, key: &Key, expected: &Value, new: Value, expiry: Expiry)
+    -> Result<bool>;
 
     /// True iff the record was live and its value equal to `expected`: then it is gone.
     async fn compare_and_delete(&self, key: &Key, expected: &Value) -> Result<bool>;

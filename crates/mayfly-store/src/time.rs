@@ -38,12 +38,16 @@ pub struct Ttl(NonZeroU64);
 impl Ttl {
     /// From milliseconds; zero and more than 100 years are refused.
     pub fn from_millis(millis: u64) -> Result<Self> {
-        NonZeroU64::new(millis).filter(|ms| ms.get() <= MAX_TTL.as_millis() as u64).map(Self).ok_or_else(|| {
-            Error::new(
-                ErrorKind::InvalidTtl,
-                format!("a ttl of {millis} ms is out of range: it must be at least 1 ms and at most 100 years"),
-            )
-        })
+        NonZeroU64::new(millis).filter(|ms| ms.get() <= MAX_TTL.as_millis() as u64).map(Self).ok_or_else(
+            || {
+                Error::new(
+                    ErrorKind::InvalidTtl,
+                    format!(
+                        "a ttl of {millis} ms is out of range: it must be at least 1 ms and at most 100 years"
+                    ),
+                )
+            },
+        )
     }
 
     /// From whole seconds, as the Voedger-shaped operations count; zero and below are refused.
@@ -52,7 +56,9 @@ impl Ttl {
             || {
                 Err(Error::new(
                     ErrorKind::InvalidTtl,
-                    format!("a ttl of {secs} s is out of range: it must be at least 1 s and at most 100 years"),
+                    format!(
+                        "a ttl of {secs} s is out of range: it must be at least 1 s and at most 100 years"
+                    ),
                 ))
             },
             Self::from_millis,
@@ -75,7 +81,7 @@ impl TryFrom<Duration> for Ttl {
 
     /// Refuses what is not a whole number of milliseconds instead of rounding it.
     fn try_from(duration: Duration) -> Result<Self> {
-        if duration.subsec_nanos() % 1_000_000 != 0 {
+        if !duration.subsec_nanos().is_multiple_of(1_000_000) {
             let message = format!("a ttl of {duration:?} is not a whole number of milliseconds");
             return Err(Error::new(ErrorKind::InvalidTtl, message));
         }

@@ -1,3 +1,7 @@
-//! The backends, one room each.
+//! The backends, one room each; what the embedded ones share is in `embedded`.
 
+mod embedded;
 pub mod file;
+mod mem;
+
+pub use mem::MemStore;

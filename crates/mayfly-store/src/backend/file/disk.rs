@@ -133,8 +133,12 @@ impl Disk for RealDisk {
     }
 
     fn create(&self, name: &str) -> io::Result<Arc<dyn DiskFile>> {
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(self.dir.join(name))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(self.dir.join(name))?;
         Ok(Arc::new(RealFile(file)))
     }
 

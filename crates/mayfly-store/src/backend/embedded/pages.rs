@@ -1,0 +1,49 @@
+//! A range read as a stream of pages: no lock is held between them, and no record outlives its deadline in one.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use futures_util::{StreamExt, stream};
+
+use super::deadline::Deadline;
+use super::timeline::Now;
+use crate::error::Result;
+use crate::record::{Key, Record};
+use crate::store::RecordStream;
+
+/// How many records a range read takes from the index at a time.
+pub(crate) const PAGE: usize = 256;
+
+/// Records with their deadlines, and the last key that was looked at.
+pub(crate) type Page = (Vec<(Record, Deadline)>, Key);
+
+/// Streams what `next_page` brings, page after page from the key it ended at, until there is none. A slow
+/// reader may reach a record after its deadline: it is left out then.
+pub(crate) fn read_pages<S, F>(
+    store: Arc<S>,
+    next_page: impl Fn(Arc<S>, Option<Key>) -> F + Send + 'static,
+    now: impl Fn(&S) -> Now + Send + 'static,
+) -> RecordStream
+where
+    S: Send + Sync + 'static,
+    F: Future<Output = Result<Option<Page>>> + Send + 'static,
+{
+    let source = store.clone();
+    let pages = stream::try_unfold(None, move |after| {
+        let page = next_page(source.clone(), after);
+        async move { Ok(page.await?.map(|(records, last)| (records, Some(last)))) }
+    });
+    pages
+        .flat_map(|page: Result<Vec<_>>| match page {
+            Ok(records) => stream::iter(records).map(Ok).left_stream(),
+            Err(error) => stream::iter([Err(error)]).right_stream(),
+        })
+        .filter_map(move |item| {
+            let item = match item {
+                Ok((record, deadline)) => (!deadline.is_past(now(&store))).then_some(Ok(record)),
+                Err(error) => Some(Err(error)),
+            };
+            std::future::ready(item)
+        })
+        .boxed()
+}

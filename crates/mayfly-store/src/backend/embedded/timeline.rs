@@ -1,0 +1,147 @@
+//! The two-clock rule: one line of time that never steps, anchored to the wall clock when a store opens.
+//!
+//! Relative deadlines lie on the line, so a wall clock that steps during a run does not move them. Absolute
+//! deadlines lie on the wall clock. Across restarts the line continues from the wall clock, or from the latest
+//! time seen on disk if the wall clock was set back meanwhile: nothing that had expired comes back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::deadline::{Deadline, MAX_MILLIS};
+use crate::error::{Error, ErrorKind, Result};
+use crate::time::{Alarm, Clock, Expiry, MAX_TTL, Timestamp};
+
+/// How often a running file store notes the time on disk: the most that a crash can leave unseen.
+pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// Wall and line may drift apart by slewing; more than this at once is a step.
+const STEP: u64 = 500;
+
+/// The present, on both clocks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Now {
+    pub(crate) line: u64,
+    pub(crate) wall: u64,
+    /// The line rounded up to a whole millisecond, from which a ttl is counted so that it never ends early.
+    ceiling: u64,
+}
+
+/// The latest times that are known to have been seen.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Marks {
+    pub(crate) line: u64,
+    pub(crate) wall: u64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    clock: Arc<dyn Clock>,
+    anchor_line: u64,
+    anchor_boot: Duration,
+    /// Wall minus line, as of the last step.
+    offset: AtomicI64,
+    latest_wall: AtomicU64,
+    steps: AtomicU64,
+}
+
+impl Timeline {
+    /// Starts the line. `seen` is what the disk knows, exact if the store was closed cleanly.
+    pub(crate) fn start(clock: Arc<dyn Clock>, seen: Marks, closed_cleanly: bool) -> Result<Self> {
+        let now = clock.now();
+        let wall = now.wall.as_millis();
+        let furthest = MAX_MILLIS - MAX_TTL.as_millis() as u64;
+        if wall.max(seen.line).max(seen.wall) > furthest {
+            let message =
+                format!("the clock shows {wall} ms since 1970; at most {furthest} can be handled: set it");
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
+        let behind = seen.line.saturating_sub(wall);
+        let anchor_line = match behind {
+            0 => wall,
+            _ if closed_cleanly || behind <= STEP => seen.line,
+            _ => seen.line + HEARTBEAT.as_millis() as u64,
+        };
+        let steps = u64::from(behind > STEP);
+        if steps > 0 {
+            tracing::warn!(behind_ms = behind, "the wall clock was set back while the store was closed");
+        }
+        Ok(Self {
+            clock,
+            anchor_line,
+            anchor_boot: now.boot,
+            offset: AtomicI64::new(wall as i64 - anchor_line as i64),
+            latest_wall: AtomicU64::new(seen.wall.max(wall)),
+            steps: AtomicU64::new(steps),
+        })
+    }
+
+    pub(crate) fn now(&self) -> Now {
+        let moment = self.clock.now();
+        let elapsed = moment.boot.saturating_sub(self.anchor_boot);
+        let line = self.anchor_line + elapsed.as_millis() as u64;
+        let ceiling = line + u64::from(!elapsed.subsec_nanos().is_multiple_of(1_000_000));
+        let wall = moment.wall.as_millis();
+        if wall > self.latest_wall.load(Ordering::Relaxed) {
+            self.latest_wall.fetch_max(wall, Ordering::Relaxed);
+        }
+        let offset = self.offset.load(Ordering::Relaxed);
+        if (wall as i64).wrapping_sub(line as i64).abs_diff(offset) > STEP {
+            self.note_step(offset, wall as i64 - line as i64);
+        }
+        Now { line, wall, ceiling }
+    }
+
+    fn note_step(&self, old: i64, new: i64) {
+        if self.offset.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            self.steps.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(by_ms = new - old, "the wall clock stepped");
+        }
+    }
+
+    /// How often the wall clock has stepped.
+    pub(crate) fn steps(&self) -> u64 {
+        self.steps.load(Ordering::Relaxed)
+    }
+
+    /// The latest times, for the disk.
+    pub(crate) fn marks(&self, now: Now) -> Marks {
+        Marks { line: now.line, wall: self.latest_wall.load(Ordering::Relaxed) }
+    }
+
+    /// Has `alarm` rung when somebody moves the clock by hand.
+    pub(crate) fn ring_when_moved(&self, alarm: &Arc<Alarm>) {
+        self.clock.ring_when_moved(Arc::downgrade(alarm));
+    }
+
+    /// Turns what a caller asked for into a deadline, or refuses it.
+    pub(crate) fn deadline(&self, expiry: Expiry, now: Now) -> Result<Deadline> {
+        match expiry {
+            Expiry::Never => Ok(Deadline::NEVER),
+            Expiry::After(ttl) => Ok(Deadline::relative((now.ceiling + ttl.as_millis()).min(MAX_MILLIS))),
+            Expiry::At(at) => {
+                let ahead = at.as_millis().saturating_sub(now.wall);
+                if ahead == 0 || u128::from(ahead) > MAX_TTL.as_millis() {
+                    let (at, wall) = (at.as_millis(), now.wall);
+                    let message =
+                        format!("a deadline at {at} ms must lie after now ({wall} ms), by at most 100 years");
+                    return Err(Error::new(ErrorKind::InvalidTtl, message));
+                }
+                Ok(Deadline::absolute(at.as_millis()))
+            }
+        }
+    }
+
+    /// What the wall clock will show, as far as is known now, when a deadline passes.
+    pub(crate) fn expires_at(&self, deadline: Deadline) -> Option<Timestamp> {
+        let offset = if deadline.is_absolute() { 0 } else { self.offset.load(Ordering::Relaxed) };
+        (!deadline.is_never())
+            .then(|| Timestamp::from_millis(deadline.millis().saturating_add_signed(offset)))
+    }
+
+    /// When a deadline passes or passed, on the line: the order in which the feed reports.
+    pub(crate) fn on_line(&self, deadline: Deadline) -> u64 {
+        let offset = if deadline.is_absolute() { self.offset.load(Ordering::Relaxed) } else { 0 };
+        deadline.millis().saturating_add_signed(-offset)
+    }
+}
