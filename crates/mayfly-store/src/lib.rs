@@ -1,7 +1,7 @@
 //! A store in which everything expires: the contract, the engines, and the suite that holds them to it.
 //!
 //! The contract is [`Store`]; read its *Contract* section first. [`MemStore`] keeps records in memory,
-//! `FileStore` in a directory, durably. Both hand what expired to subscribers ([`ExpiredFeed`]) and tell what
+//! [`FileStore`] in a directory, durably. Both hand what expired to subscribers ([`ExpiredFeed`]) and tell what
 //! will expire when ([`Stats`]).
 //!
 //! # Names in the source documents
@@ -29,7 +29,7 @@ mod stats;
 mod store;
 mod time;
 
-pub use backend::MemStore;
+pub use backend::{Damage, FileOptions, FileStore, MemStore, Sync, VerifyProgress, VerifyReport};
 pub use error::{Error, ErrorKind, Result};
 pub use feed::{Expired, ExpiredFeed, FeedPosition};
 pub use record::{Entry, Key, MAX_PARTITION, MAX_SORT, MAX_VALUE, Put, Range, Record, Value};

@@ -115,9 +115,9 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Counts `records` that were this late.
-    pub(crate) fn add(&mut self, millis: u64, records: u64) {
-        self.counts[(64 - millis.leading_zeros() as usize).min(31)] += records;
+    /// Counts a record that was this late.
+    pub(crate) fn add(&mut self, millis: u64) {
+        self.counts[(64 - millis.leading_zeros() as usize).min(31)] += 1;
         self.max = self.max.max(Duration::from_millis(millis));
     }
 

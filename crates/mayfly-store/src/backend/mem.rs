@@ -101,7 +101,7 @@ impl Shared {
     /// Frees what has expired; returns how long nothing more is due.
     fn tidy(&self) -> Duration {
         let now = self.timeline.now();
-        self.reaper.reap(&self.index, &self.timeline, now, &self.backlog, drop);
+        self.reaper.reap(&self.index, &self.timeline, now, &self.backlog, |_, _| {});
         let next = self.bell.plan(|| self.index.next_alarm());
         Duration::from_millis(next.saturating_sub(self.timeline.now().line).clamp(1, 1000))
     }
@@ -123,15 +123,18 @@ impl Shared {
         self.bell.ring_for(deadline.on_line(now));
     }
 
-    /// The live slot of a key. A dead absolute one is removed at once: the wall clock may step back, but what
-    /// was once seen as expired stays expired.
     fn live(&self, key: &Key, now: Now) -> Option<Slot<Held>> {
-        let slot = self.index.get(key)?;
+        self.if_live(key, self.index.get(key.as_bytes())?, now)
+    }
+
+    /// The slot, if it lives. A dead absolute one is removed at once: the wall clock may step back, but what
+    /// was once seen as expired stays expired.
+    fn if_live(&self, key: &Key, slot: Slot<Held>, now: Now) -> Option<Slot<Held>> {
         if !slot.deadline.is_past(now) {
             return Some(slot);
         }
         if slot.deadline.is_absolute() {
-            self.index.write(key, |shard| self.evict(shard, key, now));
+            self.index.write(key.as_bytes(), |shard| self.evict(shard, key, now));
         }
         None
     }
@@ -164,20 +167,12 @@ impl Shared {
         let page = self.index.page(range, after, PAGE);
         let Some((last, _)) = page.last() else { return Ok(None) };
         let last = last.clone();
-        let mut records = Vec::with_capacity(page.len());
-        for (key, slot) in page {
-            match slot.deadline.is_past(now) {
-                false => {
-                    let deadline = slot.deadline;
-                    records.push((self.record(key, slot), deadline));
-                }
-                true if slot.deadline.is_absolute() => {
-                    self.index.write(&key, |shard| self.evict(shard, &key, now));
-                }
-                true => {}
-            }
-        }
-        Ok(Some((records, last)))
+        let live = page.into_iter().filter_map(|(key, slot)| {
+            let slot = self.if_live(&key, slot, now)?;
+            let deadline = slot.deadline;
+            Some((self.record(key, slot), deadline))
+        });
+        Ok(Some((live.collect(), last)))
     }
 }
 
@@ -190,7 +185,8 @@ impl Store for MemStore {
 
     async fn get_batch(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>> {
         let now = self.shared.open()?;
-        Ok(keys.iter().map(|key| self.shared.live(key, now).map(|slot| self.shared.entry(slot))).collect())
+        let slots = self.shared.index.get_many(keys).into_iter().zip(keys);
+        Ok(slots.map(|(slot, key)| Some(self.shared.entry(self.shared.if_live(key, slot?, now)?))).collect())
     }
 
     async fn put_batch(&self, puts: Vec<Put>) -> Result<()> {
@@ -201,7 +197,7 @@ impl Store for MemStore {
             partitions.entry(put.key.partition()).or_default().push((put, deadline));
         }
         for puts in partitions.values() {
-            self.shared.index.write(&puts[0].0.key, |shard| {
+            self.shared.index.write(puts[0].0.key.as_bytes(), |shard| {
                 for (put, deadline) in puts {
                     self.shared.set(shard, &put.key, &put.value, *deadline, now);
                 }
@@ -212,7 +208,7 @@ impl Store for MemStore {
 
     async fn insert_if_not_exists(&self, key: &Key, value: Value, expiry: Expiry) -> Result<bool> {
         self.shared.open()?;
-        self.shared.index.write(key, |shard| {
+        self.shared.index.write(key.as_bytes(), |shard| {
             let now = self.shared.timeline.now();
             let deadline = self.shared.timeline.deadline(expiry, now)?;
             let absent = shard.get(key.as_bytes()).is_none_or(|slot| slot.deadline.is_past(now));
@@ -231,7 +227,7 @@ impl Store for MemStore {
         expiry: Expiry,
     ) -> Result<bool> {
         self.shared.open()?;
-        self.shared.index.write(key, |shard| {
+        self.shared.index.write(key.as_bytes(), |shard| {
             let now = self.shared.timeline.now();
             let deadline = self.shared.timeline.deadline(expiry, now)?;
             let equal = is_live_and_equal(shard, key, expected, now);
@@ -244,7 +240,7 @@ impl Store for MemStore {
 
     async fn compare_and_delete(&self, key: &Key, expected: &Value) -> Result<bool> {
         self.shared.open()?;
-        self.shared.index.write(key, |shard| {
+        self.shared.index.write(key.as_bytes(), |shard| {
             let equal = is_live_and_equal(shard, key, expected, self.shared.timeline.now());
             if equal {
                 shard.remove(key.as_bytes());

@@ -4,4 +4,5 @@ mod embedded;
 pub mod file;
 mod mem;
 
+pub use file::{Damage, FileOptions, FileStore, Sync, VerifyProgress, VerifyReport};
 pub use mem::MemStore;

@@ -68,12 +68,15 @@ impl<P: Clone> Backlog<P> {
         self.state.lock().queue.iter().cloned().collect()
     }
 
-    /// Adds what has just expired; the caller has put it in order.
-    pub(crate) fn push(&self, items: Vec<(Key, Slot<P>)>) {
-        if !items.is_empty() {
-            self.state.lock().queue.extend(items);
-            self.arrived.notify_waiters();
+    /// Adds what has just expired; the caller has put it in order. Returns what nobody waits for.
+    pub(crate) fn push(&self, items: Vec<(Key, Slot<P>)>) -> Vec<(Key, Slot<P>)> {
+        if items.is_empty() {
+            return items;
         }
+        let mut state = self.state.lock();
+        state.queue.extend(items);
+        self.arrived.notify_waiters();
+        state.trim()
     }
 
     /// True iff the name is new; it begins at `cursor`.

@@ -63,6 +63,15 @@ impl Deadline {
         self.0 & PENDING != 0
     }
 
+    /// For files: whatever [`from_bits`](Self::from_bits) needs. Writes under way are not part of it.
+    pub(crate) fn to_bits(self) -> u64 {
+        self.0 & (MILLIS | ABSOLUTE)
+    }
+
+    pub(crate) fn from_bits(bits: u64) -> Self {
+        Self(bits & (MILLIS | ABSOLUTE))
+    }
+
     pub(crate) fn with_pending(self, pending: bool) -> Self {
         if pending { Self(self.0 | PENDING) } else { Self(self.0 & !PENDING) }
     }

@@ -42,16 +42,17 @@ impl<P: Clone> Reaper<P> {
         self.evicted.lock().push((key, slot));
     }
 
-    /// One round: everything that expired up to `now` leaves the index. `gone` sees each slot once; those that
-    /// subscribers wait for are pushed into the backlog instead, in expiry order.
+    /// One round: everything that expired up to `now` leaves the index, and goes into the backlog in expiry order
+    /// if somebody listens. `gone` sees each slot once, and whether it is kept for subscribers. Returns what was
+    /// kept although nobody listens any more.
     pub(crate) fn reap(
         &self,
         index: &Index<P>,
         timeline: &Timeline,
         now: Now,
         backlog: &Backlog<P>,
-        mut gone: impl FnMut(Slot<P>),
-    ) {
+        mut gone: impl FnMut(&Slot<P>, bool),
+    ) -> Vec<(Key, Slot<P>)> {
         if self.steps.swap(timeline.steps(), Ordering::Relaxed) != timeline.steps() {
             index.reschedule(now);
         }
@@ -59,36 +60,32 @@ impl<P: Clone> Reaper<P> {
         let mut items = std::mem::take(&mut *self.held.lock());
         let mut lateness = Lateness::default();
         let mut count = 0;
-        let mut note = |slot: &Slot<P>| {
-            lateness.add(now.line.saturating_sub(timeline.on_line(slot.deadline)), 1);
+        let mut let_go = |slot: &Slot<P>| {
+            lateness.add(now.line.saturating_sub(timeline.on_line(slot.deadline)));
             count += 1;
+            gone(slot, reported);
         };
         let mut until = u64::MAX;
         let take = |key: &[u8], slot: Slot<P>| {
-            note(&slot);
+            let_go(&slot);
             if reported {
                 let key = Key::from_bytes(Bytes::copy_from_slice(key)).expect("the index holds valid keys");
                 items.push((key, slot));
-            } else {
-                gone(slot);
             }
         };
         index.reap(now, take, |deadline| until = until.min(timeline.on_line(deadline)));
-        for (key, slot) in std::mem::take(&mut *self.evicted.lock()) {
-            note(&slot);
-            if reported { items.push((key, slot)) } else { gone(slot) }
+        let evicted = std::mem::take(&mut *self.evicted.lock());
+        evicted.iter().for_each(|(_, slot)| let_go(slot));
+        if reported {
+            items.extend(evicted);
         }
         self.expired.fetch_add(count, Ordering::Relaxed);
         self.lateness.lock().merge(&lateness);
-        if !reported {
-            items.drain(..).for_each(|(_, slot)| gone(slot));
-            return;
-        }
         items.sort_by_key(|(_, slot)| (timeline.on_line(slot.deadline), slot.seq));
         // A dead record with a write under way may still turn out to have expired: what follows it waits.
         let ready = items.partition_point(|(_, slot)| timeline.on_line(slot.deadline) < until);
         *self.held.lock() = items.split_off(ready);
-        backlog.push(items);
+        backlog.push(items)
     }
 
     pub(crate) fn expired(&self) -> u64 {

@@ -27,6 +27,11 @@ pub(crate) struct Now {
     ceiling: u64,
 }
 
+impl Now {
+    /// Before anything: for setting timers that will be set anew.
+    pub(crate) const ZERO: Self = Self { line: 0, wall: 0, ceiling: 0 };
+}
+
 /// The latest times that are known to have been seen.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Marks {

@@ -1,6 +1,7 @@
 //! The index: every record by key, ordered inside a partition, sharded by partition.
 //!
-//! Shards are locked one at a time and never across an await. Values live elsewhere; `P` says where.
+//! Shards are locked one at a time and never across an await. `P` is the value, or says where it is. Keys are the
+//! buffers of [`Key::as_bytes`].
 
 mod leaf;
 mod separator;
@@ -10,7 +11,7 @@ use std::hash::BuildHasher;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use foldhash::fast::RandomState;
+use foldhash::fast::FixedState;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 pub(crate) use leaf::Slot;
@@ -30,7 +31,8 @@ pub(crate) struct Index<P> {
     shards: Vec<RwLock<Shard<P>>>,
     /// When each shard's next leaf is due, on the line; read without its lock.
     alarms: Vec<AtomicU64>,
-    hasher: RandomState,
+    /// Fixed, so that what is saved in shard order is loaded in shard order and fills leaves one by one.
+    hasher: FixedState,
 }
 
 impl<P: Clone> Index<P> {
@@ -38,17 +40,17 @@ impl<P: Clone> Index<P> {
         Self {
             shards: (0..SHARDS).map(|_| RwLock::new(Shard::new())).collect(),
             alarms: (0..SHARDS).map(|_| AtomicU64::new(u64::MAX)).collect(),
-            hasher: RandomState::default(),
+            hasher: FixedState::default(),
         }
     }
 
-    pub(crate) fn read(&self, key: &Key) -> RwLockReadGuard<'_, Shard<P>> {
-        self.shards[self.shard_of(key.partition())].read()
+    fn read(&self, key: &[u8]) -> RwLockReadGuard<'_, Shard<P>> {
+        self.shards[self.shard_of(key)].read()
     }
 
     /// Locks the shard of a key for a change, and notes afterwards when it is due.
-    pub(crate) fn write<T>(&self, key: &Key, change: impl FnOnce(&mut Shard<P>) -> T) -> T {
-        self.write_shard(self.shard_of(key.partition()), change)
+    pub(crate) fn write<T>(&self, key: &[u8], change: impl FnOnce(&mut Shard<P>) -> T) -> T {
+        self.write_shard(self.shard_of(key), change)
     }
 
     fn write_shard<T>(&self, at: usize, change: impl FnOnce(&mut Shard<P>) -> T) -> T {
@@ -59,8 +61,19 @@ impl<P: Clone> Index<P> {
     }
 
     /// The slot of a key, dead or alive.
-    pub(crate) fn get(&self, key: &Key) -> Option<Slot<P>> {
-        self.read(key).get(key.as_bytes()).cloned()
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Slot<P>> {
+        self.read(key).get(key).cloned()
+    }
+
+    /// The same for many keys. Neighbours of one partition are looked up under one lock, so that a batch
+    /// written to it is seen whole or not at all.
+    pub(crate) fn get_many(&self, keys: &[Key]) -> Vec<Option<Slot<P>>> {
+        let same_partition = keys.chunk_by(|a, b| a.partition() == b.partition());
+        let slots = same_partition.flat_map(|keys| {
+            let shard = self.read(keys[0].as_bytes());
+            keys.iter().map(|key| shard.get(key.as_bytes()).cloned()).collect::<Vec<_>>()
+        });
+        slots.collect()
     }
 
     /// Up to `limit` slots of a range, after `after` if given, dead ones included.
@@ -70,7 +83,7 @@ impl<P: Clone> Index<P> {
         let finish = [&prefix, range.finish()].concat();
         let from = after.map_or(Bound::Included(&start[..]), |after| Bound::Excluded(after.as_bytes()));
         let mut page = Vec::new();
-        self.shards[self.shard_of(range.partition())].read().walk(from, |key, slot| {
+        self.read(&prefix).walk(from, |key, slot| {
             let inside = key.starts_with(&prefix) && (range.finish().is_empty() || key < &finish[..]);
             if inside && page.len() < limit {
                 let key = Key::from_bytes(bytes::Bytes::copy_from_slice(key));
@@ -126,7 +139,15 @@ impl<P: Clone> Index<P> {
         }
     }
 
-    fn shard_of(&self, partition: &[u8]) -> usize {
+    /// Removes every slot that `keep` refuses.
+    pub(crate) fn retain(&self, mut keep: impl FnMut(&[u8], &Slot<P>) -> bool) {
+        for at in 0..SHARDS {
+            self.write_shard(at, |shard| shard.retain(&mut keep));
+        }
+    }
+
+    fn shard_of(&self, key: &[u8]) -> usize {
+        let partition = &key[..2 + u16::from_be_bytes([key[0], key[1]]) as usize];
         (self.hasher.hash_one(partition) >> 32) as usize % SHARDS
     }
 }

@@ -24,7 +24,6 @@ pub(crate) struct Shard<P> {
     leaves: Vec<Leaf<P>>,
     free: Vec<u32>,
     timers: BTreeSet<Timer>,
-    records: usize,
 }
 
 impl<P> Shard<P> {
@@ -34,12 +33,7 @@ impl<P> Shard<P> {
             leaves: vec![Leaf::new()],
             free: Vec::new(),
             timers: BTreeSet::new(),
-            records: 0,
         }
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.records
     }
 
     /// When the next leaf wants to be looked at, on the line.
@@ -68,7 +62,6 @@ impl<P> Shard<P> {
             Ok(at) => Some(std::mem::replace(leaf.slot_mut(at), slot)),
             Err(at) => {
                 leaf.insert(at, key, slot);
-                self.records += 1;
                 None
             }
         };
@@ -86,7 +79,6 @@ impl<P> Shard<P> {
         let leaf = &mut self.leaves[id as usize];
         let at = leaf.find(key).ok()?;
         let slot = leaf.remove(at);
-        self.records -= 1;
         if self.leaves[id as usize].len() < SPARSE {
             self.join(id, key);
         }
@@ -130,8 +122,7 @@ impl<P> Shard<P> {
         let mut sparse: Vec<Vec<u8>> = Vec::new();
         for &(_, id) in &due {
             let leaf = &mut self.leaves[id as usize];
-            let before = leaf.len();
-            let first = (before > 0).then(|| leaf.key(0).to_vec());
+            let first = (leaf.len() > 0).then(|| leaf.key(0).to_vec());
             let dead = |slot: &Slot<P>| {
                 let (past, pending) = (slot.deadline.is_past(now), slot.deadline.is_pending());
                 if past && pending {
@@ -140,7 +131,6 @@ impl<P> Shard<P> {
                 past && !pending
             };
             leaf.drain_where(dead, &mut take);
-            self.records -= before - leaf.len();
             if leaf.len() < SPARSE {
                 sparse.extend(first);
             }
@@ -154,6 +144,20 @@ impl<P> Shard<P> {
             }
         }
         due.last().copied().filter(|_| due.len() == leaves)
+    }
+
+    /// Removes every slot that `keep` refuses, and leaves without slots with them.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(&[u8], &Slot<P>) -> bool) {
+        let mut unwanted: Vec<Vec<u8>> = Vec::new();
+        self.walk(Bound::Unbounded, |key, slot| {
+            if !keep(key, slot) {
+                unwanted.push(key.to_vec());
+            }
+            true
+        });
+        for key in unwanted {
+            self.remove(&key);
+        }
     }
 
     /// Sets every alarm anew: after a step of the wall clock the absolute deadlines lie elsewhere on the line.

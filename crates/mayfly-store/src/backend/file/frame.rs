@@ -1,0 +1,234 @@
+//! Frames, one per write, and the blocks they are committed in. Pure bytes; the tables are in
+//! `docs/formats/segment.md`.
+
+use crc32c::crc32c;
+
+use super::super::embedded::deadline::Deadline;
+use super::super::embedded::timeline::Marks;
+use super::varint;
+
+/// The size of a block's header, and of the copy that ends it.
+pub(super) const EDGE: usize = 48;
+const HEAD: &[u8; 4] = b"MFB1";
+const TAIL: &[u8; 4] = b"MFE1";
+
+const DELETE: u8 = 1;
+const NEVER: u8 = 1 << 1;
+const ABSOLUTE: u8 = 1 << 2;
+const GUARD: u8 = 1 << 3;
+const GUARD_NEVER: u8 = 1 << 4;
+const WRITTEN: u8 = 1 << 5;
+
+/// One write of one key.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Frame<'a> {
+    /// Its place in the order of all writes.
+    pub(super) seq: u64,
+    /// Whether the key is gone with this write; then there is no deadline and no value.
+    pub(super) delete: bool,
+    pub(super) deadline: Deadline,
+    /// Until when (on both clocks; `u64::MAX` = always) this frame must stay on disk because it hides older
+    /// ones of the same key that would still be alive. 0 = it hides none.
+    pub(super) guard: u64,
+    /// When it was written, on the line.
+    pub(super) written: u64,
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+}
+
+/// What is said once per block: numbers in frames count from here.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(super) struct Block {
+    pub(super) body: u32,
+    pub(super) frames: u32,
+    pub(super) base_seq: u64,
+    pub(super) base_time: u64,
+    /// The latest times seen when the block was written.
+    pub(super) marks: Marks,
+}
+
+/// Appends a block with all `frames`; returns the offset and length of each frame within what was appended.
+pub(super) fn encode_block(buffer: &mut Vec<u8>, frames: &[Frame<'_>], marks: Marks) -> Vec<(u32, u32)> {
+    let start = buffer.len();
+    let times = frames.iter().flat_map(|frame| {
+        let guard = Some(frame.guard).filter(|&guard| guard != 0 && guard != u64::MAX);
+        let deadline = (!frame.delete && !frame.deadline.is_never()).then(|| frame.deadline.millis());
+        guard.into_iter().chain(deadline)
+    });
+    let mut block = Block {
+        body: 0,
+        frames: frames.len() as u32,
+        base_seq: frames.iter().map(|frame| frame.seq).min().unwrap_or(0),
+        base_time: times.min().unwrap_or(0),
+        marks,
+    };
+    buffer.resize(start + EDGE, 0);
+    let places = frames
+        .iter()
+        .map(|frame| {
+            let at = buffer.len();
+            encode_frame(buffer, frame, &block);
+            ((at - start) as u32, (buffer.len() - at) as u32)
+        })
+        .collect();
+    block.body = (buffer.len() - start - EDGE) as u32;
+    buffer[start..start + EDGE].copy_from_slice(&encode_edge(&block, HEAD));
+    buffer.extend_from_slice(&encode_edge(&block, TAIL));
+    places
+}
+
+fn encode_edge(block: &Block, magic: &[u8; 4]) -> [u8; EDGE] {
+    let mut edge = [0; EDGE];
+    edge[0..4].copy_from_slice(magic);
+    edge[4..8].copy_from_slice(&block.body.to_le_bytes());
+    edge[8..16].copy_from_slice(&block.base_seq.to_le_bytes());
+    edge[16..24].copy_from_slice(&block.base_time.to_le_bytes());
+    edge[24..32].copy_from_slice(&block.marks.line.to_le_bytes());
+    edge[32..40].copy_from_slice(&block.marks.wall.to_le_bytes());
+    edge[40..44].copy_from_slice(&block.frames.to_le_bytes());
+    let crc = crc32c(&edge[..44]);
+    edge[44..].copy_from_slice(&crc.to_le_bytes());
+    edge
+}
+
+fn decode_edge(bytes: &[u8], magic: &[u8; 4]) -> Option<Block> {
+    let edge: &[u8; EDGE] = bytes.first_chunk()?;
+    let long = |at: usize| u64::from_le_bytes(edge[at..at + 8].try_into().expect("eight bytes"));
+    let short = |at: usize| u32::from_le_bytes(edge[at..at + 4].try_into().expect("four bytes"));
+    (&edge[..4] == magic && short(44) == crc32c(&edge[..44])).then(|| Block {
+        body: short(4),
+        frames: short(40),
+        base_seq: long(8),
+        base_time: long(16),
+        marks: Marks { line: long(24), wall: long(32) },
+    })
+}
+
+/// The block that begins here, if its header is sound.
+pub(super) fn decode_head(bytes: &[u8]) -> Option<Block> {
+    decode_edge(bytes, HEAD)
+}
+
+/// The block that ends with the header copy that begins here.
+pub(super) fn decode_tail(bytes: &[u8]) -> Option<Block> {
+    decode_edge(bytes, TAIL)
+}
+
+fn encode_frame(buffer: &mut Vec<u8>, frame: &Frame<'_>, block: &Block) {
+    let at = buffer.len();
+    let written = block.marks.line != frame.written;
+    let mut kind = 0;
+    kind |= if frame.delete { DELETE } else { 0 };
+    kind |= if !frame.delete && frame.deadline.is_never() { NEVER } else { 0 };
+    kind |= if !frame.delete && frame.deadline.is_absolute() { ABSOLUTE } else { 0 };
+    kind |= if frame.guard != 0 { GUARD } else { 0 };
+    kind |= if frame.guard == u64::MAX { GUARD_NEVER } else { 0 };
+    kind |= if written { WRITTEN } else { 0 };
+    let mut head = Vec::with_capacity(48);
+    head.push(kind);
+    varint::put(&mut head, frame.seq - block.base_seq);
+    if !frame.delete && !frame.deadline.is_never() {
+        varint::put(&mut head, frame.deadline.millis() - block.base_time);
+    }
+    if frame.guard != 0 && frame.guard != u64::MAX {
+        varint::put(&mut head, frame.guard - block.base_time);
+    }
+    if written {
+        varint::put(&mut head, block.marks.line.saturating_sub(frame.written));
+    }
+    varint::put(&mut head, frame.key.len() as u64);
+    buffer.extend_from_slice(&[0; 4]);
+    varint::put(buffer, (head.len() + frame.key.len() + frame.value.len()) as u64);
+    buffer.extend_from_slice(&head);
+    buffer.extend_from_slice(frame.key);
+    buffer.extend_from_slice(frame.value);
+    let crc = crc32c(&buffer[at + 4..]);
+    buffer[at..at + 4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// The frame that begins here and its length, if it is whole and its checksum fits. Point reads know sequence
+/// number and deadline from the index and need no block: they pass an empty one.
+pub(super) fn decode_frame<'a>(bytes: &'a [u8], block: &Block) -> Option<(Frame<'a>, usize)> {
+    let (crc, rest) = bytes.split_first_chunk::<4>()?;
+    let mut after_len = rest;
+    let body_len = usize::try_from(varint::take(&mut after_len)?).ok()?;
+    let mut body = after_len.get(..body_len)?;
+    let len = 4 + (rest.len() - after_len.len()) + body_len;
+    if u32::from_le_bytes(*crc) != crc32c(&bytes[4..len]) {
+        return None;
+    }
+    let (&kind, head) = body.split_first()?;
+    body = head;
+    let seq = block.base_seq.wrapping_add(varint::take(&mut body)?);
+    let deadline = match kind & (DELETE | NEVER | ABSOLUTE) {
+        0 => Deadline::relative(time(block, &mut body)?),
+        ABSOLUTE => Deadline::absolute(time(block, &mut body)?),
+        _ => Deadline::NEVER,
+    };
+    let guard = match kind & (GUARD | GUARD_NEVER) {
+        0 => 0,
+        GUARD => time(block, &mut body)?,
+        _ => u64::MAX,
+    };
+    let age = if kind & WRITTEN != 0 { varint::take(&mut body)? } else { 0 };
+    let written = block.marks.line.saturating_sub(age);
+    let key_len = usize::try_from(varint::take(&mut body)?).ok()?;
+    let (key, value) = body.split_at_checked(key_len)?;
+    Some((Frame { seq, delete: kind & DELETE != 0, deadline, guard, written, key, value }, len))
+}
+
+/// A time counted from the block's base, within what a deadline can hold.
+fn time(block: &Block, body: &mut &[u8]) -> Option<u64> {
+    let time = block.base_time.checked_add(varint::take(body)?)?;
+    (time <= super::super::embedded::deadline::MAX_MILLIS).then_some(time)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames() -> Vec<Frame<'static>> {
+        let put = Frame {
+            seq: 7,
+            delete: false,
+            deadline: Deadline::relative(5_000),
+            guard: 0,
+            written: 1_000,
+            key: b"\0\x01pkey",
+            value: b"value",
+        };
+        vec![
+            put,
+            Frame { seq: 8, deadline: Deadline::NEVER, value: b"", ..put },
+            Frame { seq: 9, deadline: Deadline::absolute(1_200), guard: 9_000, written: 900, ..put },
+            Frame { seq: 10, delete: true, deadline: Deadline::NEVER, guard: u64::MAX, value: b"", ..put },
+        ]
+    }
+
+    #[test]
+    fn a_block_survives_the_round_trip() {
+        let mut buffer = Vec::new();
+        let marks = Marks { line: 1_000, wall: 2_000 };
+        let places = encode_block(&mut buffer, &frames(), marks);
+        let block = decode_head(&buffer).unwrap();
+        assert_eq!((block.frames, block.marks), (4, marks));
+        assert_eq!(decode_tail(&buffer[EDGE + block.body as usize..]), Some(block));
+        for (expected, (at, len)) in frames().iter().zip(places) {
+            let (frame, read) = decode_frame(&buffer[at as usize..], &block).unwrap();
+            assert_eq!((&frame, read), (expected, len as usize));
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_anywhere_in_a_frame_is_noticed() {
+        let mut buffer = Vec::new();
+        let places = encode_block(&mut buffer, &frames()[..1], Marks { line: 1_000, wall: 0 });
+        let block = decode_head(&buffer).unwrap();
+        let (at, len) = places[0];
+        for bit in at * 8..(at + len) * 8 {
+            let mut damaged = buffer.clone();
+            damaged[bit as usize / 8] ^= 1 << (bit % 8);
+            assert_eq!(decode_frame(&damaged[at as usize..], &block), None, "bit {bit}");
+        }
+    }
+}
