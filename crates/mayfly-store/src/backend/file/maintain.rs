@@ -50,7 +50,7 @@ impl Maintainer {
         let mut tally = Tally::default();
         let unwanted = reaper.reap(index, timeline, now, backlog, |slot, kept| {
             if !tally.count(slot, kept) {
-                tally.settle(segments.get(slot.place.segment).as_deref());
+                tally.settle(segments.get(tally.segment).as_deref());
                 tally.begin(slot, kept);
             }
         });
