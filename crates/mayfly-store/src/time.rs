@@ -96,7 +96,8 @@ pub enum Expiry {
     Never,
     /// After this time, counted on boot time: a wall clock that steps does not move it.
     After(Ttl),
-    /// When the wall clock shows this time, steps included. It must lie ahead, by at most 100 years.
+    /// When the wall clock shows this time, steps included. It must lie ahead, by at most 100 years. (While the
+    /// clock is behind the latest time it has shown, times up to that one count on boot time.)
     At(Timestamp),
 }
 

@@ -132,6 +132,11 @@ impl Timeline {
                         format!("a deadline at {at} ms must lie after now ({wall} ms), by at most 100 years");
                     return Err(Error::new(ErrorKind::InvalidTtl, message));
                 }
+                // A time that the wall clock has shown already counts as passed after a restart. If the clock
+                // was set back and the time lies ahead again, it is kept on the line instead.
+                if at.as_millis() <= self.latest_wall.load(Ordering::Relaxed) {
+                    return Ok(Deadline::relative(now.ceiling + ahead));
+                }
                 Ok(Deadline::absolute(at.as_millis()))
             }
         }

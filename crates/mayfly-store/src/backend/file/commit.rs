@@ -166,12 +166,11 @@ impl Committer {
             let mut unit: Vec<usize> = (start..end).collect();
             start = end;
             unit.sort_by_key(|&at| batch.writes[at].key.partition());
-            for partition in
+            for writes in
                 unit.chunk_by(|&a, &b| batch.writes[a].key.partition() == batch.writes[b].key.partition())
             {
-                let key = batch.writes[partition[0]].key.as_bytes();
-                engine.index.write(key, |shard| {
-                    for &at in partition {
+                engine.index.write(batch.writes[writes[0]].key.as_bytes(), |shard| {
+                    for &at in writes {
                         apply_write(engine, log, shard, &batch.writes[at], places[at], batch.now);
                     }
                 });

@@ -46,8 +46,8 @@ pub(super) struct Engine {
     /// Held while the file of the feed's subscribers is written.
     pub(super) subscribers_file: Mutex<()>,
     pub(super) closed: AtomicBool,
-    /// Keeps other processes away.
-    pub(super) _lock: Box<dyn Any + Send + Sync>,
+    /// Keeps other processes away until the store is closed.
+    pub(super) lock: Mutex<Option<Box<dyn Any + Send + Sync>>>,
 }
 
 impl Engine {

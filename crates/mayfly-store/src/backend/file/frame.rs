@@ -124,22 +124,18 @@ fn encode_frame(buffer: &mut Vec<u8>, frame: &Frame<'_>, block: &Block) {
     kind |= if frame.guard != 0 { GUARD } else { 0 };
     kind |= if frame.guard == u64::MAX { GUARD_NEVER } else { 0 };
     kind |= if written { WRITTEN } else { 0 };
-    let mut head = Vec::with_capacity(48);
-    head.push(kind);
-    varint::put(&mut head, frame.seq - block.base_seq);
-    if !frame.delete && !frame.deadline.is_never() {
-        varint::put(&mut head, frame.deadline.millis() - block.base_time);
-    }
-    if frame.guard != 0 && frame.guard != u64::MAX {
-        varint::put(&mut head, frame.guard - block.base_time);
-    }
-    if written {
-        varint::put(&mut head, block.marks.line.saturating_sub(frame.written));
-    }
-    varint::put(&mut head, frame.key.len() as u64);
+    let numbers = [
+        Some(frame.seq - block.base_seq),
+        (!frame.delete && !frame.deadline.is_never()).then(|| frame.deadline.millis() - block.base_time),
+        (frame.guard != 0 && frame.guard != u64::MAX).then(|| frame.guard - block.base_time),
+        written.then(|| block.marks.line.saturating_sub(frame.written)),
+        Some(frame.key.len() as u64),
+    ];
+    let head: usize = 1 + numbers.iter().flatten().map(|&number| varint::len(number)).sum::<usize>();
     buffer.extend_from_slice(&[0; 4]);
-    varint::put(buffer, (head.len() + frame.key.len() + frame.value.len()) as u64);
-    buffer.extend_from_slice(&head);
+    varint::put(buffer, (head + frame.key.len() + frame.value.len()) as u64);
+    buffer.push(kind);
+    numbers.into_iter().flatten().for_each(|number| varint::put(buffer, number));
     buffer.extend_from_slice(frame.key);
     buffer.extend_from_slice(frame.value);
     let crc = crc32c(&buffer[at + 4..]);

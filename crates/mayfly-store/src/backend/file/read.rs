@@ -17,6 +17,9 @@ use crate::record::{Entry, Key, Range, Record, Value};
 /// A page of a range read ends when its values reach this size.
 const PAGE_BYTES: u64 = 1 << 20;
 
+/// Frames up to this size are read without an allocation of their own.
+const SMALL: usize = 512;
+
 impl Engine {
     /// The live slot of a key.
     pub(super) async fn live(&self, key: &Key) -> Result<Option<Slot<Place>>> {
@@ -80,15 +83,21 @@ impl Engine {
     /// The value at a place. None if the segment is gone, because the record was moved or has expired.
     pub(super) fn value_at(&self, key: &Key, place: Place) -> Result<Option<Value>> {
         let Some(segment) = self.segments.get(place.segment) else { return Ok(None) };
-        let mut bytes = vec![0; place.len as usize];
-        segment.file.read_exact_at(&mut bytes, place.offset.into()).map_err(|error| {
+        let mut small = [0; SMALL];
+        let mut large;
+        let bytes = match small.get_mut(..place.len as usize) {
+            Some(small) => small,
+            None => {
+                large = vec![0; place.len as usize];
+                &mut large[..]
+            }
+        };
+        segment.file.read_exact_at(bytes, place.offset.into()).map_err(|error| {
             Error::new(ErrorKind::Unavailable, format!("cannot read {}", name_of(place.segment)))
                 .with_source(error)
         })?;
-        let bytes = Bytes::from(bytes);
-        let frame = decode_frame(&bytes, &Block::default()).map(|(frame, _)| frame);
-        match frame.filter(|frame| frame.key == key.as_bytes()) {
-            Some(frame) => Ok(Some(Value::new(bytes.slice_ref(frame.value))?)),
+        match decode_frame(bytes, &Block::default()).filter(|(frame, _)| frame.key == key.as_bytes()) {
+            Some((frame, _)) => Ok(Some(Value::new(Bytes::copy_from_slice(frame.value))?)),
             None => Err(self.corrupt(place, "the bytes do not match their checksum")),
         }
     }

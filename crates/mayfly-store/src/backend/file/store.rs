@@ -103,7 +103,7 @@ impl FileStore {
             closed: AtomicBool::new(false),
             disk,
             options,
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
         });
         let mut maintainer = Maintainer::new(engine.clone(), clock_file);
         maintainer.note(engine.timeline.now(), false);
@@ -211,6 +211,7 @@ impl Threads {
                 .map_err(not_written)?;
         }
         maintainer.note(engine.timeline.now(), true);
+        *self.engine.lock.lock() = None;
         *finished = true;
         Ok(())
     }

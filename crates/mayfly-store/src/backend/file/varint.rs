@@ -9,6 +9,11 @@ pub(super) fn put(buffer: &mut Vec<u8>, mut number: u64) {
     buffer.push(number as u8);
 }
 
+/// How many bytes a number takes.
+pub(super) fn len(number: u64) -> usize {
+    (64 - (number | 1).leading_zeros() as usize).div_ceil(7)
+}
+
 /// Takes a number off the front; none if it is cut short or does not fit.
 pub(super) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0u64;
@@ -37,6 +42,7 @@ mod tests {
             let mut buffer = Vec::new();
             put(&mut buffer, number);
             assert_eq!(take(&mut &buffer[..]), Some(number));
+            assert_eq!(len(number), buffer.len());
             assert_eq!(take(&mut &buffer[..buffer.len() - 1]), None, "cut short: {number}");
         }
     }

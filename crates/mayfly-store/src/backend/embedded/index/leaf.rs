@@ -1,13 +1,14 @@
-//! A leaf: a few dozen neighbouring keys in one sorted array, their bytes in one arena beside it.
+//! A leaf: a few dozen neighbouring keys in sorted arrays, their bytes one after the other beside them.
 //!
 //! This is what keeps a record under 64 bytes beyond its key: no allocation, no pointer and no timer of its own.
+//! A look-up reads the heads, one line of the keys and one slot; only a new key is placed by binary search.
 
 use super::super::deadline::Deadline;
 
 /// A leaf is split when it would grow beyond this.
 pub(super) const MAX_SLOTS: usize = 64;
 
-/// One record, as the index knows it. `P` is where its value is.
+/// One record, as the index knows it. `P` is its value, or where that is.
 #[derive(Debug, Clone)]
 pub(crate) struct Slot<P> {
     pub(crate) deadline: Deadline,
@@ -17,61 +18,83 @@ pub(crate) struct Slot<P> {
 }
 
 #[derive(Debug)]
-struct Cell<P> {
-    slot: Slot<P>,
-    /// Where `[u16 length][key]` begins in the arena.
-    key_at: u32,
-}
-
-#[derive(Debug)]
 pub(super) struct Leaf<P> {
-    cells: Vec<Cell<P>>,
-    arena: Vec<u8>,
-    /// Bytes of the arena that no cell refers to any more.
-    garbage: u32,
+    /// Per key, where it begins in `keys`, and eight bits of its hash on top.
+    heads: Vec<u32>,
+    keys: Vec<u8>,
+    slots: Vec<Slot<P>>,
     /// The time on the line for which this leaf stands in the shard's timers; `u64::MAX` = not at all.
     /// Never later than the earliest deadline inside.
     pub(super) alarm: u64,
 }
 
+const TAG_SHIFT: u32 = 24;
+
 impl<P> Leaf<P> {
     pub(super) fn new() -> Self {
-        Self { cells: Vec::new(), arena: Vec::new(), garbage: 0, alarm: u64::MAX }
+        Self { heads: Vec::new(), keys: Vec::new(), slots: Vec::new(), alarm: u64::MAX }
     }
 
     pub(super) fn len(&self) -> usize {
-        self.cells.len()
+        self.slots.len()
     }
 
-    pub(super) fn find(&self, key: &[u8]) -> Result<usize, usize> {
-        self.cells.binary_search_by(|cell| key_in(&self.arena, cell.key_at).cmp(key))
+    /// Where a key is, if it is here.
+    pub(super) fn find(&self, key: &[u8]) -> Option<usize> {
+        let tag = tag_of(key);
+        self.heads.iter().enumerate().find_map(|(at, &head)| {
+            let same = head >> TAG_SHIFT == tag && self.key(at) == key;
+            same.then_some(at)
+        })
+    }
+
+    /// How many keys lie before this one.
+    pub(super) fn rank(&self, key: &[u8]) -> usize {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.key(middle) < key { low = middle + 1 } else { high = middle }
+        }
+        low
     }
 
     pub(super) fn key(&self, at: usize) -> &[u8] {
-        key_in(&self.arena, self.cells[at].key_at)
+        &self.keys[self.start(at)..self.start(at + 1)]
     }
 
     pub(super) fn slot(&self, at: usize) -> &Slot<P> {
-        &self.cells[at].slot
+        &self.slots[at]
     }
 
     pub(super) fn slot_mut(&mut self, at: usize) -> &mut Slot<P> {
-        &mut self.cells[at].slot
+        &mut self.slots[at]
     }
 
-    pub(super) fn insert(&mut self, at: usize, key: &[u8], slot: Slot<P>) {
-        if self.cells.len() == self.cells.capacity() {
-            self.cells.reserve_exact(8);
+    /// Puts a new key where it belongs.
+    pub(super) fn insert(&mut self, key: &[u8], slot: Slot<P>) {
+        let at = self.rank(key);
+        if self.slots.len() == self.slots.capacity() {
+            self.slots.reserve_exact(8);
+            self.heads.reserve_exact(8);
         }
-        let key_at = push_key(&mut self.arena, key);
-        self.cells.insert(at, Cell { slot, key_at });
+        if self.keys.capacity() < self.keys.len() + key.len() {
+            self.keys.reserve_exact(key.len().max(self.keys.len() / 8).max(64));
+        }
+        let start = self.start(at);
+        self.keys.splice(start..start, key.iter().copied());
+        self.heads.insert(at, start as u32 | tag_of(key) << TAG_SHIFT);
+        self.heads[at + 1..].iter_mut().for_each(|head| *head += key.len() as u32);
+        self.slots.insert(at, slot);
     }
 
     pub(super) fn remove(&mut self, at: usize) -> Slot<P> {
-        let cell = self.cells.remove(at);
-        self.garbage += 2 + key_in(&self.arena, cell.key_at).len() as u32;
-        self.tidy();
-        cell.slot
+        let (start, end) = (self.start(at), self.start(at + 1));
+        self.keys.drain(start..end);
+        self.heads.remove(at);
+        self.heads[at..].iter_mut().for_each(|head| *head -= (end - start) as u32);
+        let slot = self.slots.remove(at);
+        self.give_back();
+        slot
     }
 
     /// Removes every slot that `dead` says, handing it over with its key.
@@ -80,65 +103,75 @@ impl<P> Leaf<P> {
         mut dead: impl FnMut(&Slot<P>) -> bool,
         mut take: impl FnMut(&[u8], Slot<P>),
     ) {
-        let Self { cells, arena, garbage, .. } = self;
-        for cell in cells.extract_if(.., |cell| dead(&cell.slot)) {
-            let key = key_in(arena, cell.key_at);
-            *garbage += 2 + key.len() as u32;
-            take(key, cell.slot);
+        let Some(first) = self.slots.iter().position(&mut dead) else { return };
+        let rest = self.split_off(first);
+        let mut slots = rest.slots.into_iter();
+        for (at, &head) in rest.heads.iter().enumerate() {
+            let end = rest.heads.get(at + 1).map_or(rest.keys.len(), |&next| start_of(next));
+            let key = &rest.keys[start_of(head)..end];
+            let slot = slots.next().expect("as many slots as heads");
+            if at == 0 || dead(&slot) {
+                take(key, slot);
+            } else {
+                self.push(key, head >> TAG_SHIFT, slot);
+            }
         }
-        self.tidy();
+        self.give_back();
     }
 
     /// Moves the upper part, from `at` on, into a new leaf.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
-        let mut upper = Self::new();
-        upper.cells.reserve_exact(self.cells.len() - at);
-        for cell in self.cells.drain(at..) {
-            let key = key_in(&self.arena, cell.key_at);
-            self.garbage += 2 + key.len() as u32;
-            let key_at = push_key(&mut upper.arena, key);
-            upper.cells.push(Cell { slot: cell.slot, key_at });
-        }
-        self.tidy();
+        let start = self.start(at);
+        let mut upper = Self {
+            keys: self.keys.split_off(start),
+            heads: self.heads.split_off(at),
+            slots: self.slots.split_off(at),
+            alarm: u64::MAX,
+        };
+        upper.heads.iter_mut().for_each(|head| *head -= start as u32);
+        self.give_back();
         upper
     }
 
-    /// Takes over all cells of the leaf that follows.
+    /// Takes over all keys of the leaf that follows.
     pub(super) fn append(&mut self, next: Self) {
-        self.cells.reserve_exact(next.cells.len());
-        for cell in next.cells {
-            let key_at = push_key(&mut self.arena, key_in(&next.arena, cell.key_at));
-            self.cells.push(Cell { slot: cell.slot, key_at });
-        }
+        let base = self.keys.len() as u32;
+        self.keys.reserve_exact(next.keys.len());
+        self.heads.reserve_exact(next.heads.len());
+        self.slots.reserve_exact(next.slots.len());
+        self.keys.extend_from_slice(&next.keys);
+        self.heads.extend(next.heads.iter().map(|head| head + base));
+        self.slots.extend(next.slots);
+    }
+
+    fn push(&mut self, key: &[u8], tag: u32, slot: Slot<P>) {
+        self.heads.push(self.keys.len() as u32 | tag << TAG_SHIFT);
+        self.keys.extend_from_slice(key);
+        self.slots.push(slot);
+    }
+
+    fn start(&self, at: usize) -> usize {
+        self.heads.get(at).map_or(self.keys.len(), |&head| start_of(head))
     }
 
     /// Gives memory back once much of it is unused.
-    fn tidy(&mut self) {
-        if self.cells.capacity() > 16 && self.cells.capacity() > 2 * self.cells.len() {
-            self.cells.shrink_to(self.cells.len());
-        }
-        if self.garbage as usize * 2 > self.arena.len() {
-            let mut arena = Vec::with_capacity(self.arena.len() - self.garbage as usize);
-            for cell in &mut self.cells {
-                cell.key_at = push_key(&mut arena, key_in(&self.arena, cell.key_at));
-            }
-            (self.arena, self.garbage) = (arena, 0);
+    fn give_back(&mut self) {
+        if self.slots.capacity() > self.slots.len() + 16 {
+            self.slots.shrink_to(self.slots.len() + 4);
+            self.heads.shrink_to(self.slots.len() + 4);
+            self.keys.shrink_to(self.keys.len() + self.keys.len() / 16);
         }
     }
 }
 
-fn key_in(arena: &[u8], at: u32) -> &[u8] {
-    let at = at as usize;
-    let len = u16::from_ne_bytes([arena[at], arena[at + 1]]) as usize;
-    &arena[at + 2..at + 2 + len]
+fn start_of(head: u32) -> usize {
+    (head & ((1 << TAG_SHIFT) - 1)) as usize
 }
 
-fn push_key(arena: &mut Vec<u8>, key: &[u8]) -> u32 {
-    let at = arena.len();
-    if arena.capacity() < at + 2 + key.len() {
-        arena.reserve_exact((2 + key.len()).max(at / 8).max(64));
-    }
-    arena.extend_from_slice(&(key.len() as u16).to_ne_bytes());
-    arena.extend_from_slice(key);
-    at as u32
+/// Eight bits in which keys of one leaf are likely to differ. Neighbours differ at their ends.
+fn tag_of(key: &[u8]) -> u32 {
+    let mut bytes = [0; 8];
+    let end = &key[key.len().saturating_sub(8)..];
+    bytes[..end.len()].copy_from_slice(end);
+    (u64::from_le_bytes(bytes).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u32
 }

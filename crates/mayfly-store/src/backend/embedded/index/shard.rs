@@ -43,14 +43,14 @@ impl<P> Shard<P> {
 
     pub(crate) fn get(&self, key: &[u8]) -> Option<&Slot<P>> {
         let leaf = &self.leaves[self.leaf_of(key) as usize];
-        leaf.find(key).ok().map(|at| leaf.slot(at))
+        leaf.find(key).map(|at| leaf.slot(at))
     }
 
     /// For changes that do not make the deadline earlier than the leaf's alarm.
     pub(crate) fn get_mut(&mut self, key: &[u8]) -> Option<&mut Slot<P>> {
         let leaf = self.leaf_of(key) as usize;
         let leaf = &mut self.leaves[leaf];
-        leaf.find(key).ok().map(|at| leaf.slot_mut(at))
+        leaf.find(key).map(|at| leaf.slot_mut(at))
     }
 
     /// Sets the slot of a key and returns the one it had.
@@ -59,9 +59,9 @@ impl<P> Shard<P> {
         let alarm = slot.deadline.on_line(now);
         let leaf = &mut self.leaves[id as usize];
         let old = match leaf.find(key) {
-            Ok(at) => Some(std::mem::replace(leaf.slot_mut(at), slot)),
-            Err(at) => {
-                leaf.insert(at, key, slot);
+            Some(at) => Some(std::mem::replace(leaf.slot_mut(at), slot)),
+            None => {
+                leaf.insert(key, slot);
                 None
             }
         };
@@ -77,7 +77,7 @@ impl<P> Shard<P> {
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Slot<P>> {
         let id = self.leaf_of(key);
         let leaf = &mut self.leaves[id as usize];
-        let at = leaf.find(key).ok()?;
+        let at = leaf.find(key)?;
         let slot = leaf.remove(at);
         if self.leaves[id as usize].len() < SPARSE {
             self.join(id, key);
@@ -93,11 +93,10 @@ impl<P> Shard<P> {
         };
         for (_, &id) in self.tops.range::<[u8], _>((Bound::Included(self.top_of(start)), Bound::Unbounded)) {
             let leaf = &self.leaves[id as usize];
-            let first = match (leaf.find(start), from) {
-                (Ok(at), Bound::Excluded(_)) => at + 1,
-                (Ok(at) | Err(at), _) => at,
-            };
-            for at in first..leaf.len() {
+            let first = leaf.rank(start);
+            let skip = matches!(from, Bound::Excluded(_)) && first < leaf.len() && leaf.key(first) == start;
+
+            for at in first + usize::from(skip)..leaf.len() {
                 if !visit(leaf.key(at), leaf.slot(at)) {
                     return;
                 }
