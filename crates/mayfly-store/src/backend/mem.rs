@@ -13,7 +13,7 @@ use super::embedded::backlog::Backlog;
 use super::embedded::deadline::Deadline;
 use super::embedded::index::{Index, Shard, Slot};
 use super::embedded::janitor::{Bell, Janitor};
-use super::embedded::pages::{PAGE, Page, read_pages};
+use super::embedded::pages::{Page, read_pages};
 use super::embedded::reaper::Reaper;
 use super::embedded::timeline::{Marks, Now, Timeline};
 use crate::error::{Error, ErrorKind, Result};
@@ -162,9 +162,9 @@ impl Shared {
     }
 
     /// The next page of a range, and where to go on; none at the end.
-    fn page(&self, range: &Range, after: Option<&Key>) -> Result<Option<Page>> {
+    fn page(&self, range: &Range, after: Option<&Key>, limit: usize) -> Result<Option<Page>> {
         let now = self.open()?;
-        let page = self.index.page(range, after, PAGE);
+        let page = self.index.page(range, after, limit);
         let Some((last, _)) = page.last() else { return Ok(None) };
         let last = last.clone();
         let live = page.into_iter().filter_map(|(key, slot)| {
@@ -250,8 +250,8 @@ impl Store for MemStore {
     }
 
     fn read(&self, range: Range) -> RecordStream {
-        let next_page = move |shared: Arc<Shared>, after: Option<Key>| {
-            std::future::ready(shared.page(&range, after.as_ref()))
+        let next_page = move |shared: Arc<Shared>, after: Option<Key>, limit| {
+            std::future::ready(shared.page(&range, after.as_ref(), limit))
         };
         read_pages(self.shared.clone(), next_page, |shared| shared.timeline.now())
     }

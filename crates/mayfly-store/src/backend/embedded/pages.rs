@@ -11,8 +11,9 @@ use crate::error::Result;
 use crate::record::{Key, Record};
 use crate::store::RecordStream;
 
-/// How many records a range read takes from the index at a time.
-pub(crate) const PAGE: usize = 256;
+/// How many records the first page of a range read holds; each next one holds twice as many, up to the most.
+const FIRST_PAGE: usize = 16;
+const LARGEST_PAGE: usize = 256;
 
 /// Records with their deadlines, and the last key that was looked at.
 pub(crate) type Page = (Vec<(Record, Deadline)>, Key);
@@ -21,7 +22,7 @@ pub(crate) type Page = (Vec<(Record, Deadline)>, Key);
 /// reader may reach a record after its deadline: it is left out then.
 pub(crate) fn read_pages<S, F>(
     store: Arc<S>,
-    next_page: impl Fn(Arc<S>, Option<Key>) -> F + Send + 'static,
+    next_page: impl Fn(Arc<S>, Option<Key>, usize) -> F + Send + 'static,
     now: impl Fn(&S) -> Now + Send + 'static,
 ) -> RecordStream
 where
@@ -29,9 +30,10 @@ where
     F: Future<Output = Result<Option<Page>>> + Send + 'static,
 {
     let source = store.clone();
-    let pages = stream::try_unfold(None, move |after| {
-        let page = next_page(source.clone(), after);
-        async move { Ok(page.await?.map(|(records, last)| (records, Some(last)))) }
+    let pages = stream::try_unfold((None, FIRST_PAGE), move |(after, limit)| {
+        let page = next_page(source.clone(), after, limit);
+        let larger = (limit * 2).min(LARGEST_PAGE);
+        async move { Ok(page.await?.map(|(records, last)| (records, (Some(last), larger)))) }
     });
     pages
         .flat_map(|page: Result<Vec<_>>| match page {

@@ -38,7 +38,7 @@ impl ClockFile {
         if !known.iter().any(|name| name == NAME) {
             let file = disk.create(NAME).map_err(failed)?;
             disk.sync_dir().map_err(failed)?;
-            return Ok((Self { file, turn: 0 }, Noted { clean: true, ..Noted::default() }));
+            return Ok((Self { file, turn: 0 }, Noted::default()));
         }
         let file = disk.open(NAME).map_err(failed)?;
         let content = file.read_all().map_err(failed)?;

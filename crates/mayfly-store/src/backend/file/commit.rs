@@ -25,6 +25,8 @@ pub(super) struct Committer {
     buffer: Vec<u8>,
     /// Whether the log holds writes that were not synced.
     unsynced: bool,
+    /// When it was last synced, on the line.
+    synced: u64,
     /// Whether a failed write may have left bytes behind the end of the log. Nothing is written before they
     /// are gone: they could come back as records that nobody acknowledged.
     untidy: bool,
@@ -32,7 +34,7 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, log: None, buffer: Vec::new(), unsynced: false, untidy: false }
+        Self { engine, log: None, buffer: Vec::new(), unsynced: false, synced: 0, untidy: false }
     }
 
     /// Works until the queue is closed and empty.
@@ -43,7 +45,12 @@ impl Committer {
         };
         loop {
             match self.engine.clone().queue.take(pause) {
-                Taken::Requests(requests) => self.commit_all(requests),
+                Taken::Requests(requests) => {
+                    self.commit_all(requests);
+                    if self.engine.timeline.now().line >= self.synced + pause.as_millis() as u64 {
+                        self.sync_log();
+                    }
+                }
                 Taken::Nothing => self.sync_log(),
                 Taken::Closed => break,
             }
@@ -151,7 +158,10 @@ impl Committer {
             self.log.as_ref().filter(|_| self.unsynced && self.engine.options.sync != Sync::Never)
         {
             match log.file.sync_data() {
-                Ok(()) => self.unsynced = false,
+                Ok(()) => {
+                    self.unsynced = false;
+                    self.synced = self.engine.timeline.now().line;
+                }
                 Err(error) => tracing::error!(%error, segment = log.id, "the log could not be synced"),
             }
         }

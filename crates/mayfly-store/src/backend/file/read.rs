@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::super::embedded::index::Slot;
-use super::super::embedded::pages::{PAGE, Page};
+use super::super::embedded::pages::Page;
 use super::super::embedded::timeline::Now;
 use super::engine::Engine;
 use super::frame::{Block, decode_frame};
@@ -122,11 +122,16 @@ impl Engine {
     }
 
     /// The next page of a range, and where to go on; none at the end.
-    pub(super) async fn page(self: Arc<Self>, range: Range, after: Option<Key>) -> Result<Option<Page>> {
+    pub(super) async fn page(
+        self: Arc<Self>,
+        range: Range,
+        after: Option<Key>,
+        limit: usize,
+    ) -> Result<Option<Page>> {
         let now = self.open()?;
         let mut records = Vec::new();
         let (mut last, mut bytes) = (None, 0);
-        for (key, slot) in self.index.page(&range, after.as_ref(), PAGE) {
+        for (key, slot) in self.index.page(&range, after.as_ref(), limit) {
             last = Some(key.clone());
             if let Some(slot) = self.if_live(&key, slot, now).await?
                 && let Some((value, slot)) = self.value(&key, slot).await?

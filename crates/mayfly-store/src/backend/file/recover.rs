@@ -47,7 +47,7 @@ pub(super) fn recover(disk: &dyn Disk, clock: Arc<dyn Clock>) -> Result<Recovere
     let (clock_file, noted) = ClockFile::open(disk, &names)?;
     let subscribers = subscribers::load(disk, &names)?;
     let segments = load_segments(disk, &names)?;
-    let snapshot = if noted.clean { snapshot::load(disk)? } else { None };
+    let snapshot = snapshot::load(disk)?.filter(|_| noted.clean);
     let mut recovered = match snapshot.filter(|snapshot| lists_all(snapshot, &segments)) {
         Some(snapshot) => from_snapshot(&snapshot, segments, clock, noted, clock_file, subscribers),
         None => Scan::new(disk, segments, noted, subscribers).run(clock, clock_file),
@@ -74,7 +74,7 @@ fn load_segments(disk: &dyn Disk, names: &[String]) -> Result<BTreeMap<u32, Arc<
 fn lists_all(snapshot: &Snapshot, segments: &BTreeMap<u32, Arc<Segment>>) -> bool {
     let there = segments.values().map(|segment| (segment.id, segment.size.load(Ordering::Relaxed)));
     let listed = snapshot.segments.iter().map(|listed| (listed.id, listed.size));
-    there.eq(listed)
+    there.eq(listed) && segments.values().all(|segment| !segment.damaged.load(Ordering::Relaxed))
 }
 
 fn from_snapshot(
@@ -217,6 +217,9 @@ impl<'a> Scan<'a> {
         let name = name_of(segment.id);
         let content = segment.file.read_all().map_err(|error| unreadable(&name, error))?;
         let mut damage = Vec::new();
+        if segment.damaged.load(Ordering::Relaxed) {
+            damage.push((0, HEADER, "the header of the file is damaged"));
+        }
         let mut torn = None;
         walk(&content, HEADER, may_be_torn, |finding| match finding {
             Finding::Frame { frame, block, offset, len } => {

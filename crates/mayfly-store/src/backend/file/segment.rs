@@ -98,14 +98,13 @@ impl Segment {
             return Ok(None);
         }
         file.read_exact_at(&mut header, 0).map_err(failed)?;
-        let Some(role) = decode_header(&header, &name)? else {
-            return if size == HEADER as u64 {
-                Ok(None)
-            } else {
-                Ok(Some(Self::new(id, Role::Log, file, size)))
-            };
-        };
-        Ok(Some(Self::new(id, role, file, size)))
+        let role = decode_header(&header, &name)?;
+        if role.is_none() && size == HEADER as u64 {
+            return Ok(None);
+        }
+        let segment = Self::new(id, role.unwrap_or(Role::Log), file, size);
+        segment.damaged.store(role.is_none(), Ordering::Relaxed);
+        Ok(Some(segment))
     }
 
     /// Counts a record that now lives here.

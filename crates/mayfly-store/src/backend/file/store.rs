@@ -36,6 +36,9 @@ use crate::stats::Stats;
 use crate::store::{RecordStream, Store, TtlState};
 use crate::time::{Clock, Expiry};
 
+/// The most that one batch of puts may hold, in bytes of keys and values: it lies in one segment.
+const MAX_BATCH: usize = 1 << 30;
+
 /// A durable store in a directory of its own. One process opens it at a time.
 ///
 /// Dropping it without [`close`](Store::close) loses nothing that was acknowledged; closing makes the next
@@ -246,6 +249,11 @@ impl Store for FileStore {
     }
 
     async fn put_batch(&self, puts: Vec<Put>) -> Result<()> {
+        let bytes: usize = puts.iter().map(|put| put.key.as_bytes().len() + put.value.len()).sum();
+        if bytes > MAX_BATCH {
+            let message = format!("the batch has {bytes} bytes; at most {MAX_BATCH} can be written at once");
+            return Err(Error::new(ErrorKind::InvalidArgument, message));
+        }
         self.engine.queue.submit(Op::Puts(puts)).await.map(drop)
     }
 
@@ -282,7 +290,7 @@ impl Store for FileStore {
     }
 
     fn read(&self, range: Range) -> RecordStream {
-        let next_page = move |engine: Arc<Engine>, after| engine.page(range.clone(), after);
+        let next_page = move |engine: Arc<Engine>, after, limit| engine.page(range.clone(), after, limit);
         read_pages(self.engine.clone(), next_page, |engine| engine.timeline.now())
     }
 
