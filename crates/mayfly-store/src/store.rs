@@ -11,7 +11,7 @@ use futures_core::Stream;
 
 use crate::error::Result;
 use crate::record::{Entry, Key, Put, Range, Record, Value};
-use crate::time::{Expiry, Ttl};
+use crate::time::{Expiry, MAX_TTL, Ttl};
 
 /// An ascending stream of records that owns its data, holds no lock between items, and stops when dropped.
 pub type RecordStream = Pin<Box<dyn Stream<Item = Result<Record>> + Send>>;
@@ -113,8 +113,12 @@ pub trait StoreExt: Store {
 impl<S: Store + ?Sized> StoreExt for S {}
 
 impl TtlState {
-    /// From a time left in milliseconds; zero and below are absent.
-    pub(crate) fn left(millis: u64) -> Self {
-        Ttl::from_millis(millis).map_or(Self::Absent, Self::Left)
+    /// Of a live record: from the milliseconds it has left, none = never expires. A wall clock that was set back
+    /// can leave more than a ttl can be; then it is the longest.
+    pub(crate) fn of_live(left: Option<u64>) -> Self {
+        let longest = MAX_TTL.as_millis() as u64;
+        let ttl =
+            left.map(|left| Ttl::from_millis(left.clamp(1, longest)).expect("within the limits of a ttl"));
+        ttl.map_or(Self::Forever, Self::Left)
     }
 }

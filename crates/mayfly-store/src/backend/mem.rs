@@ -15,7 +15,7 @@ use super::embedded::index::{Index, Shard, Slot};
 use super::embedded::janitor::{Bell, Janitor};
 use super::embedded::pages::{Page, read_pages};
 use super::embedded::reaper::Reaper;
-use super::embedded::timeline::{Marks, Now, Timeline};
+use super::embedded::timeline::{LastRun, Now, Timeline};
 use crate::error::{Error, ErrorKind, Result};
 use crate::feed::{Expired, ExpiredFeed, FeedCursor, FeedPosition};
 use crate::record::{Entry, Key, Put, Range, Record, Value};
@@ -49,8 +49,7 @@ impl MemStore {
     ///
     /// If the system cannot start a thread, or the clock shows a year beyond a million.
     pub fn open(clock: Arc<dyn Clock>) -> Self {
-        let timeline =
-            Timeline::start(clock, Marks::default(), true).expect("a clock within a million years");
+        let timeline = Timeline::start(clock, LastRun::default()).expect("a clock within a million years");
         let bell = Arc::new(Bell::default());
         timeline.ring_when_moved(bell.alarm());
         let shared = Arc::new(Shared {
@@ -140,6 +139,7 @@ impl Shared {
     }
 
     fn evict(&self, shard: &mut Shard<Held>, key: &Key, now: Now) {
+        let now = now.at_most(self.timeline.now());
         if shard.get(key.as_bytes()).is_some_and(|slot| slot.deadline.is_past(now))
             && let Some(slot) = shard.remove(key.as_bytes())
         {
@@ -258,11 +258,8 @@ impl Store for MemStore {
 
     async fn query_ttl(&self, key: &Key) -> Result<TtlState> {
         let now = self.shared.open()?;
-        Ok(match self.shared.live(key, now).map(|slot| slot.deadline.left(now)) {
-            None => TtlState::Absent,
-            Some(None) => TtlState::Forever,
-            Some(Some(left)) => TtlState::left(left),
-        })
+        let slot = self.shared.live(key, now);
+        Ok(slot.map_or(TtlState::Absent, |slot| TtlState::of_live(slot.deadline.remaining(now))))
     }
 
     async fn close(&self) -> Result<()> {

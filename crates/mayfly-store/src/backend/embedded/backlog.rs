@@ -75,6 +75,7 @@ impl<P: Clone> Backlog<P> {
         }
         let mut state = self.state.lock();
         state.queue.extend(items);
+        state.skip_acknowledged();
         self.arrived.notify_waiters();
         state.trim()
     }

@@ -52,6 +52,12 @@ impl Deadline {
         (!self.is_never()).then(|| self.millis().saturating_sub(clock))
     }
 
+    /// Milliseconds left for whoever asks: never more than was given, never 0 while it lives; none for never.
+    pub(crate) fn remaining(self, now: Now) -> Option<u64> {
+        let clock = if self.is_absolute() { now.wall } else { now.ceiling };
+        (!self.is_never()).then(|| self.millis().saturating_sub(clock).max(1))
+    }
+
     /// When it passes on the line if the wall clock does not step: what timers go by.
     pub(crate) fn on_line(self, now: Now) -> u64 {
         self.left(now).map_or(u64::MAX, |left| now.line + left)

@@ -19,8 +19,8 @@ pub(crate) struct Reaper<P> {
     held: Mutex<Vec<(Key, Slot<P>)>>,
     lateness: Mutex<Lateness>,
     expired: AtomicU64,
-    /// Steps of the wall clock that the timers know of.
-    steps: AtomicU64,
+    /// Shifts of the wall clock that the timers know of.
+    shifts: AtomicU64,
 }
 
 impl<P> Default for Reaper<P> {
@@ -30,7 +30,7 @@ impl<P> Default for Reaper<P> {
             held: Mutex::default(),
             lateness: Mutex::default(),
             expired: AtomicU64::new(0),
-            steps: AtomicU64::new(0),
+            shifts: AtomicU64::new(0),
         }
     }
 }
@@ -53,7 +53,7 @@ impl<P: Clone> Reaper<P> {
         backlog: &Backlog<P>,
         mut gone: impl FnMut(&Slot<P>, bool),
     ) -> Vec<(Key, Slot<P>)> {
-        if self.steps.swap(timeline.steps(), Ordering::Relaxed) != timeline.steps() {
+        if self.shifts.swap(timeline.shifts(), Ordering::Relaxed) != timeline.shifts() {
             index.reschedule(now);
         }
         let reported = backlog.has_subscribers();
@@ -73,7 +73,7 @@ impl<P: Clone> Reaper<P> {
                 items.push((key, slot));
             }
         };
-        index.reap(now, take, |deadline| until = until.min(timeline.on_line(deadline)));
+        index.reap(now, || timeline.now(), take, |deadline| until = until.min(timeline.on_line(deadline)));
         let evicted = std::mem::take(&mut *self.evicted.lock());
         evicted.iter().for_each(|(_, slot)| let_go(slot));
         if reported {

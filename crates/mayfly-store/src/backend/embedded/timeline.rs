@@ -24,10 +24,19 @@ pub(crate) struct Now {
     pub(crate) line: u64,
     pub(crate) wall: u64,
     /// The line rounded up to a whole millisecond, from which a ttl is counted so that it never ends early.
-    ceiling: u64,
+    pub(crate) ceiling: u64,
 }
 
 impl Now {
+    /// The earlier of two readings, clock by clock.
+    pub(crate) fn at_most(self, other: Self) -> Self {
+        Self {
+            line: self.line.min(other.line),
+            wall: self.wall.min(other.wall),
+            ceiling: self.ceiling.min(other.ceiling),
+        }
+    }
+
     /// Before anything: for setting timers that will be set anew.
     pub(crate) const ZERO: Self = Self { line: 0, wall: 0, ceiling: 0 };
 }
@@ -39,45 +48,66 @@ pub(crate) struct Marks {
     pub(crate) wall: u64,
 }
 
+/// What a store remembers of its last run.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct LastRun {
+    pub(crate) latest: Marks,
+    /// What both clocks showed at one moment, shortly before the end: from there the wall clock tells how long
+    /// the store was closed, whatever it did during the run.
+    pub(crate) together: Option<Marks>,
+    /// Whether `together` is the very end.
+    pub(crate) closed_cleanly: bool,
+}
+
 #[derive(Debug)]
 pub(crate) struct Timeline {
     clock: Arc<dyn Clock>,
     anchor_line: u64,
     anchor_boot: Duration,
-    /// Wall minus line, as of the last step.
+    /// Wall minus line, as deadlines are translated. It follows the clocks when they have drifted far apart.
     offset: AtomicI64,
+    /// Wall minus line, when the clocks were last read.
+    observed: AtomicI64,
     latest_wall: AtomicU64,
     steps: AtomicU64,
+    shifts: AtomicU64,
 }
 
 impl Timeline {
-    /// Starts the line. `seen` is what the disk knows, exact if the store was closed cleanly.
-    pub(crate) fn start(clock: Arc<dyn Clock>, seen: Marks, closed_cleanly: bool) -> Result<Self> {
+    /// Starts the line where the last run ended, plus the time since.
+    pub(crate) fn start(clock: Arc<dyn Clock>, last: LastRun) -> Result<Self> {
         let now = clock.now();
         let wall = now.wall.as_millis();
-        let furthest = MAX_MILLIS - MAX_TTL.as_millis() as u64;
-        if wall.max(seen.line).max(seen.wall) > furthest {
+        let furthest = MAX_MILLIS - 2 * MAX_TTL.as_millis() as u64;
+        if wall.max(last.latest.line) > furthest {
             let message =
                 format!("the clock shows {wall} ms since 1970; at most {furthest} can be handled: set it");
             return Err(Error::new(ErrorKind::InvalidArgument, message));
         }
-        let behind = seen.line.saturating_sub(wall);
-        let anchor_line = match behind {
-            0 => wall,
-            _ if closed_cleanly || behind <= STEP => seen.line,
-            _ => seen.line + HEARTBEAT.as_millis() as u64,
+        let together = last.together.unwrap_or(last.latest);
+        let continued = match wall.checked_sub(together.wall) {
+            Some(closed_for) if last.together.is_some() => together.line + closed_for,
+            Some(_) => wall,
+            // Set back meanwhile: no time is known to have passed but what a crash left unnoticed.
+            None if last.closed_cleanly => together.line,
+            None => together.line + HEARTBEAT.as_millis() as u64,
         };
-        let steps = u64::from(behind > STEP);
-        if steps > 0 {
-            tracing::warn!(behind_ms = behind, "the wall clock was set back while the store was closed");
+        let set_back = together.wall > wall + STEP;
+        if set_back {
+            let by_ms = together.wall - wall;
+            tracing::warn!(by_ms, "the wall clock was set back while the store was closed");
         }
+        let anchor_line = continued.max(last.latest.line);
+        let offset = wall as i64 - anchor_line as i64;
         Ok(Self {
             clock,
             anchor_line,
             anchor_boot: now.boot,
-            offset: AtomicI64::new(wall as i64 - anchor_line as i64),
-            latest_wall: AtomicU64::new(seen.wall.max(wall)),
-            steps: AtomicU64::new(steps),
+            offset: AtomicI64::new(offset),
+            observed: AtomicI64::new(offset),
+            latest_wall: AtomicU64::new(last.latest.wall.max(wall)),
+            steps: AtomicU64::new(set_back.into()),
+            shifts: AtomicU64::new(0),
         })
     }
 
@@ -90,23 +120,35 @@ impl Timeline {
         if wall > self.latest_wall.load(Ordering::Relaxed) {
             self.latest_wall.fetch_max(wall, Ordering::Relaxed);
         }
-        let offset = self.offset.load(Ordering::Relaxed);
-        if (wall as i64).wrapping_sub(line as i64).abs_diff(offset) > STEP {
-            self.note_step(offset, wall as i64 - line as i64);
+        let observed = (wall as i64).wrapping_sub(line as i64);
+        if self.observed.load(Ordering::Relaxed) != observed {
+            self.compare_clocks(observed);
         }
         Now { line, wall, ceiling }
     }
 
-    fn note_step(&self, old: i64, new: i64) {
-        if self.offset.compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+    /// The clocks have moved against each other: by slewing, which only shifts translations once it has added
+    /// up, or by a step.
+    fn compare_clocks(&self, observed: i64) {
+        let before = self.observed.swap(observed, Ordering::Relaxed);
+        if before.abs_diff(observed) > STEP {
             self.steps.fetch_add(1, Ordering::Relaxed);
-            tracing::warn!(by_ms = new - old, "the wall clock stepped");
+            tracing::warn!(by_ms = observed.wrapping_sub(before), "the wall clock stepped");
+        }
+        if self.offset.load(Ordering::Relaxed).abs_diff(observed) > STEP {
+            self.offset.store(observed, Ordering::Relaxed);
+            self.shifts.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// How often the wall clock has stepped.
     pub(crate) fn steps(&self) -> u64 {
         self.steps.load(Ordering::Relaxed)
+    }
+
+    /// How often translations between the clocks have changed.
+    pub(crate) fn shifts(&self) -> u64 {
+        self.shifts.load(Ordering::Relaxed)
     }
 
     /// The latest times, for the disk.
@@ -126,7 +168,7 @@ impl Timeline {
             Expiry::After(ttl) => Ok(Deadline::relative((now.ceiling + ttl.as_millis()).min(MAX_MILLIS))),
             Expiry::At(at) => {
                 let ahead = at.as_millis().saturating_sub(now.wall);
-                if ahead == 0 || u128::from(ahead) > MAX_TTL.as_millis() {
+                if ahead == 0 || u128::from(ahead) > MAX_TTL.as_millis() || at.as_millis() > MAX_MILLIS {
                     let (at, wall) = (at.as_millis(), now.wall);
                     let message =
                         format!("a deadline at {at} ms must lie after now ({wall} ms), by at most 100 years");
@@ -135,7 +177,7 @@ impl Timeline {
                 // A time that the wall clock has shown already counts as passed after a restart. If the clock
                 // was set back and the time lies ahead again, it is kept on the line instead.
                 if at.as_millis() <= self.latest_wall.load(Ordering::Relaxed) {
-                    return Ok(Deadline::relative(now.ceiling + ahead));
+                    return Ok(Deadline::relative((now.ceiling + ahead).min(MAX_MILLIS)));
                 }
                 Ok(Deadline::absolute(at.as_millis()))
             }
@@ -152,6 +194,6 @@ impl Timeline {
     /// When a deadline passes or passed, on the line: the order in which the feed reports.
     pub(crate) fn on_line(&self, deadline: Deadline) -> u64 {
         let offset = if deadline.is_absolute() { self.offset.load(Ordering::Relaxed) } else { 0 };
-        deadline.millis().saturating_add_signed(-offset)
+        deadline.millis().saturating_add_signed(offset.saturating_neg())
     }
 }

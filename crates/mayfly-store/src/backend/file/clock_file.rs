@@ -26,7 +26,9 @@ pub(super) struct ClockFile {
 /// What the file said.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Noted {
-    pub(super) marks: Marks,
+    /// What both clocks showed when it was written; none if nothing is known.
+    pub(super) together: Option<Marks>,
+    pub(super) latest_wall: u64,
     pub(super) clean: bool,
     turn: u64,
 }
@@ -52,22 +54,23 @@ impl ClockFile {
     }
 
     /// Notes the time.
-    pub(super) fn note(&mut self, marks: Marks, clean: bool, sync: bool) -> io::Result<()> {
+    pub(super) fn note(&mut self, now: Marks, latest_wall: u64, clean: bool, sync: bool) -> io::Result<()> {
         self.turn += 1;
-        let slot = encode(Noted { marks, clean, turn: self.turn });
+        let slot = encode(now, latest_wall, clean, self.turn);
         self.file.write_all_at(&slot, (self.turn % 2) * SLOT as u64)?;
         if sync { self.file.sync_data() } else { Ok(()) }
     }
 }
 
-fn encode(noted: Noted) -> [u8; SLOT] {
+fn encode(now: Marks, latest_wall: u64, clean: bool, turn: u64) -> [u8; SLOT] {
     let mut slot = [0; SLOT];
     slot[..4].copy_from_slice(MAGIC);
     slot[4..6].copy_from_slice(&VERSION.to_le_bytes());
-    slot[6] = noted.clean.into();
-    slot[8..16].copy_from_slice(&noted.turn.to_le_bytes());
-    slot[16..24].copy_from_slice(&noted.marks.line.to_le_bytes());
-    slot[24..32].copy_from_slice(&noted.marks.wall.to_le_bytes());
+    slot[6] = clean.into();
+    slot[8..16].copy_from_slice(&turn.to_le_bytes());
+    slot[16..24].copy_from_slice(&now.line.to_le_bytes());
+    slot[24..32].copy_from_slice(&now.wall.to_le_bytes());
+    slot[32..40].copy_from_slice(&latest_wall.to_le_bytes());
     let crc = crc32c(&slot[..60]);
     slot[60..].copy_from_slice(&crc.to_le_bytes());
     slot
@@ -79,5 +82,10 @@ fn decode(slot: &[u8]) -> Result<Option<Noted>> {
     }
     check_version(u16::from_le_bytes([slot[4], slot[5]]), VERSION, NAME)?;
     let long = |at: usize| u64::from_le_bytes(slot[at..at + 8].try_into().expect("eight bytes"));
-    Ok(Some(Noted { marks: Marks { line: long(16), wall: long(24) }, clean: slot[6] != 0, turn: long(8) }))
+    Ok(Some(Noted {
+        together: Some(Marks { line: long(16), wall: long(24) }),
+        latest_wall: long(32),
+        clean: slot[6] != 0,
+        turn: long(8),
+    }))
 }

@@ -92,9 +92,10 @@ impl Committer {
     /// Writes a block to the log and syncs it as configured; returns where each frame is.
     fn append(&mut self, writes: &[Write], now: Now) -> Result<Vec<Place>, Error> {
         let frames: Vec<Frame<'_>> = writes.iter().map(|write| write.frame(now)).collect();
+        let payload: usize = frames.iter().map(|frame| frame.key.len() + frame.value.len()).sum();
+        let log = self.log_with_room(payload as u64).map_err(not_written)?;
         self.buffer.clear();
-        let places = encode_block(&mut self.buffer, &frames, self.engine.timeline.marks(now));
-        let log = self.log_with_room(self.buffer.len() as u64).map_err(not_written)?;
+        let places = encode_block(&mut self.buffer, log.salt, &frames, self.engine.timeline.marks(now));
         let start = log.size.load(Ordering::Relaxed);
         let sync = self.engine.options.sync == Sync::Always;
         let written = log.file.write_all_at(&self.buffer, start);

@@ -71,6 +71,7 @@ impl Engine {
     /// once seen as expired stays expired.
     pub(super) fn evict(&self, key: &Key, now: Now) {
         self.index.write(key.as_bytes(), |shard: &mut Shard<Place>| {
+            let now = now.at_most(self.timeline.now());
             let dead = |slot: &Slot<Place>| slot.deadline.is_past(now) && !slot.deadline.is_pending();
             if shard.get(key.as_bytes()).is_some_and(dead)
                 && let Some(slot) = shard.remove(key.as_bytes())

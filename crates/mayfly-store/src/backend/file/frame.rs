@@ -1,7 +1,7 @@
 //! Frames, one per write, and the blocks they are committed in. Pure bytes; the tables are in
 //! `docs/formats/segment.md`.
 
-use crc32c::crc32c;
+use crc32c::crc32c_append;
 
 use super::super::embedded::deadline::Deadline;
 use super::super::embedded::timeline::Marks;
@@ -36,9 +36,21 @@ pub(super) struct Frame<'a> {
     pub(super) value: &'a [u8],
 }
 
+/// What every checksum of a segment starts from. It is random, so that no value can hold bytes that pass for
+/// frames, should damage ever make a reader look for them there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Salt(pub(super) u32);
+
+impl Salt {
+    fn checksum(self, bytes: &[u8]) -> u32 {
+        crc32c_append(self.0, bytes)
+    }
+}
+
 /// What is said once per block: numbers in frames count from here.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Block {
+    pub(super) salt: Salt,
     pub(super) body: u32,
     pub(super) frames: u32,
     pub(super) base_seq: u64,
@@ -48,7 +60,12 @@ pub(super) struct Block {
 }
 
 /// Appends a block with all `frames`; returns the offset and length of each frame within what was appended.
-pub(super) fn encode_block(buffer: &mut Vec<u8>, frames: &[Frame<'_>], marks: Marks) -> Vec<(u32, u32)> {
+pub(super) fn encode_block(
+    buffer: &mut Vec<u8>,
+    salt: Salt,
+    frames: &[Frame<'_>],
+    marks: Marks,
+) -> Vec<(u32, u32)> {
     let start = buffer.len();
     let times = frames.iter().flat_map(|frame| {
         let guard = Some(frame.guard).filter(|&guard| guard != 0 && guard != u64::MAX);
@@ -56,6 +73,7 @@ pub(super) fn encode_block(buffer: &mut Vec<u8>, frames: &[Frame<'_>], marks: Ma
         guard.into_iter().chain(deadline)
     });
     let mut block = Block {
+        salt,
         body: 0,
         frames: frames.len() as u32,
         base_seq: frames.iter().map(|frame| frame.seq).min().unwrap_or(0),
@@ -86,16 +104,17 @@ fn encode_edge(block: &Block, magic: &[u8; 4]) -> [u8; EDGE] {
     edge[24..32].copy_from_slice(&block.marks.line.to_le_bytes());
     edge[32..40].copy_from_slice(&block.marks.wall.to_le_bytes());
     edge[40..44].copy_from_slice(&block.frames.to_le_bytes());
-    let crc = crc32c(&edge[..44]);
+    let crc = block.salt.checksum(&edge[..44]);
     edge[44..].copy_from_slice(&crc.to_le_bytes());
     edge
 }
 
-fn decode_edge(bytes: &[u8], magic: &[u8; 4]) -> Option<Block> {
+fn decode_edge(bytes: &[u8], magic: &[u8; 4], salt: Salt) -> Option<Block> {
     let edge: &[u8; EDGE] = bytes.first_chunk()?;
     let long = |at: usize| u64::from_le_bytes(edge[at..at + 8].try_into().expect("eight bytes"));
     let short = |at: usize| u32::from_le_bytes(edge[at..at + 4].try_into().expect("four bytes"));
-    (&edge[..4] == magic && short(44) == crc32c(&edge[..44])).then(|| Block {
+    (&edge[..4] == magic && short(44) == salt.checksum(&edge[..44])).then(|| Block {
+        salt,
         body: short(4),
         frames: short(40),
         base_seq: long(8),
@@ -105,13 +124,13 @@ fn decode_edge(bytes: &[u8], magic: &[u8; 4]) -> Option<Block> {
 }
 
 /// The block that begins here, if its header is sound.
-pub(super) fn decode_head(bytes: &[u8]) -> Option<Block> {
-    decode_edge(bytes, HEAD)
+pub(super) fn decode_head(bytes: &[u8], salt: Salt) -> Option<Block> {
+    decode_edge(bytes, HEAD, salt)
 }
 
 /// The block that ends with the header copy that begins here.
-pub(super) fn decode_tail(bytes: &[u8]) -> Option<Block> {
-    decode_edge(bytes, TAIL)
+pub(super) fn decode_tail(bytes: &[u8], salt: Salt) -> Option<Block> {
+    decode_edge(bytes, TAIL, salt)
 }
 
 fn encode_frame(buffer: &mut Vec<u8>, frame: &Frame<'_>, block: &Block) {
@@ -138,19 +157,19 @@ fn encode_frame(buffer: &mut Vec<u8>, frame: &Frame<'_>, block: &Block) {
     numbers.into_iter().flatten().for_each(|number| varint::put(buffer, number));
     buffer.extend_from_slice(frame.key);
     buffer.extend_from_slice(frame.value);
-    let crc = crc32c(&buffer[at + 4..]);
+    let crc = block.salt.checksum(&buffer[at + 4..]);
     buffer[at..at + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
 /// The frame that begins here and its length, if it is whole and its checksum fits. Point reads know sequence
-/// number and deadline from the index and need no block: they pass an empty one.
+/// number and deadline from the index; of the block they only need the salt.
 pub(super) fn decode_frame<'a>(bytes: &'a [u8], block: &Block) -> Option<(Frame<'a>, usize)> {
     let (crc, rest) = bytes.split_first_chunk::<4>()?;
     let mut after_len = rest;
     let body_len = usize::try_from(varint::take(&mut after_len)?).ok()?;
     let mut body = after_len.get(..body_len)?;
     let len = 4 + (rest.len() - after_len.len()) + body_len;
-    if u32::from_le_bytes(*crc) != crc32c(&bytes[4..len]) {
+    if u32::from_le_bytes(*crc) != block.salt.checksum(&bytes[4..len]) {
         return None;
     }
     let (&kind, head) = body.split_first()?;
@@ -183,6 +202,8 @@ fn time(block: &Block, body: &mut &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
+    const SALT: Salt = Salt(0x1234_5678);
+
     fn frames() -> Vec<Frame<'static>> {
         let put = Frame {
             seq: 7,
@@ -205,10 +226,10 @@ mod tests {
     fn a_block_survives_the_round_trip() {
         let mut buffer = Vec::new();
         let marks = Marks { line: 1_000, wall: 2_000 };
-        let places = encode_block(&mut buffer, &frames(), marks);
-        let block = decode_head(&buffer).unwrap();
+        let places = encode_block(&mut buffer, SALT, &frames(), marks);
+        let block = decode_head(&buffer, SALT).unwrap();
         assert_eq!((block.frames, block.marks), (4, marks));
-        assert_eq!(decode_tail(&buffer[EDGE + block.body as usize..]), Some(block));
+        assert_eq!(decode_tail(&buffer[EDGE + block.body as usize..], SALT), Some(block));
         for (expected, (at, len)) in frames().iter().zip(places) {
             let (frame, read) = decode_frame(&buffer[at as usize..], &block).unwrap();
             assert_eq!((&frame, read), (expected, len as usize));
@@ -218,8 +239,8 @@ mod tests {
     #[test]
     fn a_flipped_bit_anywhere_in_a_frame_is_noticed() {
         let mut buffer = Vec::new();
-        let places = encode_block(&mut buffer, &frames()[..1], Marks { line: 1_000, wall: 0 });
-        let block = decode_head(&buffer).unwrap();
+        let places = encode_block(&mut buffer, SALT, &frames()[..1], Marks { line: 1_000, wall: 0 });
+        let block = decode_head(&buffer, SALT).unwrap();
         let (at, len) = places[0];
         for bit in at * 8..(at + len) * 8 {
             let mut damaged = buffer.clone();

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::super::embedded::index::Slot;
-use super::super::embedded::timeline::{HEARTBEAT, Now};
+use super::super::embedded::timeline::{HEARTBEAT, Marks, Now};
 use super::clock_file::ClockFile;
 use super::engine::Engine;
 use super::options::Sync;
@@ -21,11 +21,13 @@ pub(super) struct Maintainer {
     engine: Arc<Engine>,
     clock_file: ClockFile,
     noted: u64,
+    /// Shifts of the wall clock that were noted on disk.
+    shifts: u64,
 }
 
 impl Maintainer {
     pub(super) fn new(engine: Arc<Engine>, clock_file: ClockFile) -> Self {
-        Self { engine, clock_file, noted: 0 }
+        Self { engine, clock_file, noted: 0, shifts: 0 }
     }
 
     /// One round; returns for how long nothing is due.
@@ -38,7 +40,9 @@ impl Maintainer {
         }
         self.look_for_dead_weight(now);
         let heartbeat = HEARTBEAT.as_millis() as u64;
-        if now.line >= self.noted + heartbeat {
+        let shifts = engine.timeline.shifts();
+        if now.line >= self.noted + heartbeat || shifts != self.shifts {
+            self.shifts = shifts;
             self.note(now, false);
         }
         let next = engine.bell.plan(|| engine.index.next_alarm()).min(self.noted + heartbeat);
@@ -79,7 +83,9 @@ impl Maintainer {
     /// Notes the time on disk.
     pub(super) fn note(&mut self, now: Now, clean: bool) {
         let sync = self.engine.options.sync != Sync::Never;
-        match self.clock_file.note(self.engine.timeline.marks(now), clean, sync) {
+        let together = Marks { line: now.line, wall: now.wall };
+        let latest_wall = self.engine.timeline.marks(now).wall;
+        match self.clock_file.note(together, latest_wall, clean, sync) {
             Ok(()) => self.noted = now.line,
             Err(error) => tracing::warn!(%error, "the time could not be noted on disk"),
         }

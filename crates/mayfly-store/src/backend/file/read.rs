@@ -96,7 +96,9 @@ impl Engine {
             Error::new(ErrorKind::Unavailable, format!("cannot read {}", name_of(place.segment)))
                 .with_source(error)
         })?;
-        match decode_frame(bytes, &Block::default()).filter(|(frame, _)| frame.key == key.as_bytes()) {
+        match decode_frame(bytes, &Block { salt: segment.salt, ..Block::default() })
+            .filter(|(frame, _)| frame.key == key.as_bytes())
+        {
             Some((frame, _)) => Ok(Some(Value::new(Bytes::copy_from_slice(frame.value))?)),
             None => Err(self.corrupt(place, "the bytes do not match their checksum")),
         }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use foldhash::fast::FixedState;
 
 use super::super::embedded::index::{Index, Slot};
-use super::super::embedded::timeline::{Marks, Now, Timeline};
+use super::super::embedded::timeline::{LastRun, Marks, Now, Timeline};
 use super::clock_file::{ClockFile, Noted};
 use super::disk::Disk;
 use super::engine::not_written;
@@ -25,6 +25,15 @@ use crate::error::Result;
 use crate::feed::FeedCursor;
 use crate::record::Key;
 use crate::time::Clock;
+
+impl Noted {
+    /// With what blocks on disk say beside it.
+    fn last_run(self, blocks: Marks) -> LastRun {
+        let line = self.together.map_or(0, |together| together.line).max(blocks.line);
+        let latest = Marks { line, wall: self.latest_wall.max(blocks.wall) };
+        LastRun { latest, together: self.together, closed_cleanly: self.clean }
+    }
+}
 
 /// All that an engine starts from.
 #[derive(Debug)]
@@ -91,8 +100,9 @@ fn from_snapshot(
         segment.guard_bytes.store(*guard_bytes, Ordering::Relaxed);
         segment.min_seq.store(*min_seq, Ordering::Relaxed);
     }
-    let timeline = Timeline::start(clock, noted.marks, true)?;
-    let now = at_start(&timeline, noted.marks);
+    let last = noted.last_run(Marks::default());
+    let timeline = Timeline::start(clock, last)?;
+    let now = at_start(&timeline, last.latest);
     let index = Index::new();
     let mut backlog = Vec::new();
     let mut expired = Vec::new();
@@ -179,7 +189,7 @@ impl<'a> Scan<'a> {
             segments,
             noted,
             subscribers,
-            marks: noted.marks,
+            marks: Marks::default(),
             index: Index::new(),
             last_seq: 0,
             corruptions: 0,
@@ -195,8 +205,9 @@ impl<'a> Scan<'a> {
             let may_be_torn = segment.role == Role::Slice || Some(segment.id) == newest_log;
             self.read(&segment, may_be_torn && !self.noted.clean)?;
         }
-        let timeline = Timeline::start(clock, self.marks, self.noted.clean)?;
-        let now = at_start(&timeline, self.marks);
+        let last = self.noted.last_run(self.marks);
+        let timeline = Timeline::start(clock, last)?;
+        let now = at_start(&timeline, last.latest);
         self.index.retain(|_, slot| slot.place.len != DELETED && !slot.deadline.is_past(now));
         self.index.reschedule(now);
         let backlog = self.expired(now, &timeline);
@@ -221,7 +232,7 @@ impl<'a> Scan<'a> {
             damage.push((0, HEADER, "the header of the file is damaged"));
         }
         let mut torn = None;
-        walk(&content, HEADER, may_be_torn, |finding| match finding {
+        walk(&content, HEADER, segment.salt, may_be_torn, |finding| match finding {
             Finding::Frame { frame, block, offset, len } => {
                 self.marks.line = self.marks.line.max(block.marks.line);
                 self.marks.wall = self.marks.wall.max(block.marks.wall);
@@ -259,7 +270,10 @@ impl<'a> Scan<'a> {
             }
         }
         self.index.write(frame.key, |shard| {
-            if shard.get(frame.key).is_none_or(|known| known.seq <= slot.seq) {
+            // Of two copies of one write, one may have been reduced to what it hides: the whole one counts.
+            let later =
+                |known: &Slot<Place>| (known.seq, known.place.len != DELETED) <= (slot.seq, !frame.delete);
+            if shard.get(frame.key).is_none_or(later) {
                 shard.insert(frame.key, slot, Now::ZERO);
             }
         });

@@ -106,7 +106,7 @@ impl Regrouper {
         let older_elsewhere = self.engine.segments.min_seq_besides(segment.id);
         let mut slices: BTreeMap<Slice, Vec<Survivor<'_>>> = BTreeMap::new();
         let mut damaged = false;
-        walk(&content, HEADER, false, |finding| match finding {
+        walk(&content, HEADER, segment.salt, false, |finding| match finding {
             Finding::Frame { frame, offset, len, .. } => {
                 let place = Place { segment: segment.id, offset: offset as u32, len: len as u32 };
                 if let Some(survivor) = self.survivor(frame, place, floor, older_elsewhere) {
@@ -120,11 +120,6 @@ impl Regrouper {
         let mut moved = Vec::new();
         for (slice, survivors) in &slices {
             self.append(*slice, survivors, now, &mut moved)?;
-        }
-        let touched =
-            self.open.iter().filter(|(slice, _)| slices.contains_key(slice)).map(|(_, segment)| segment);
-        for segment in touched.chain(&self.full) {
-            segment.file.sync_data()?;
         }
         self.relocate(&moved);
         if damaged {
@@ -140,9 +135,13 @@ impl Regrouper {
     fn survivor<'a>(&self, frame: Frame<'a>, place: Place, floor: u64, older: u64) -> Option<Survivor<'a>> {
         let hides = frame.guard > floor && !(frame.guard == u64::MAX && frame.seq < older);
         let guard = if hides { frame.guard } else { 0 };
-        let live = self.engine.index.get(frame.key).is_some_and(|slot| slot.place == place);
-        if live {
-            return Some(Survivor { frame: Frame { guard, ..frame }, from: Some(place) });
+        match self.engine.index.get(frame.key) {
+            Some(slot) if slot.place == place => {
+                return Some(Survivor { frame: Frame { guard, ..frame }, from: Some(place) });
+            }
+            // A copy of this very write lives elsewhere, guard included.
+            Some(slot) if slot.seq == frame.seq => return None,
+            _ => {}
         }
         let tombstone = Frame { delete: true, deadline: Deadline::NEVER, value: b"", guard, ..frame };
         hides.then_some(Survivor { frame: tombstone, from: None })
@@ -168,10 +167,13 @@ impl Regrouper {
             rest = later;
             let frames: Vec<Frame<'_>> = block.iter().map(|survivor| survivor.frame).collect();
             let mut buffer = Vec::new();
-            let places = encode_block(&mut buffer, &frames, self.engine.timeline.marks(now));
-            let segment = self.slice_with_room(slice, buffer.len() as u64)?;
+            let segment = self.slice_with_room(slice, bytes as u64)?;
+            let places = encode_block(&mut buffer, segment.salt, &frames, self.engine.timeline.marks(now));
             let start = segment.size.load(Ordering::Relaxed);
-            if let Err(error) = segment.file.write_all_at(&buffer, start) {
+            // One block at a time is unsynced, so that only the last one of a file can be torn.
+            if let Err(error) =
+                segment.file.write_all_at(&buffer, start).and_then(|()| segment.file.sync_data())
+            {
                 self.abandon(slice, &segment);
                 return Err(error);
             }

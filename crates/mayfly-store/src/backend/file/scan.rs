@@ -2,7 +2,7 @@
 //!
 //! Pure: it neither reads files nor repairs them.
 
-use super::frame::{Block, EDGE, Frame, decode_frame, decode_head, decode_tail};
+use super::frame::{Block, EDGE, Frame, Salt, decode_frame, decode_head, decode_tail};
 
 /// What a walk meets.
 #[derive(Debug)]
@@ -15,18 +15,19 @@ pub(super) enum Finding<'a> {
     TornTail { offset: usize },
 }
 
-/// Walks over `content` from `start`. `may_be_torn` says whether writing may have been cut off at the end.
+/// Walks over the blocks of `content`, which begin at `start`. `may_be_torn` says whether writing may have been cut off at the end.
 pub(super) fn walk<'a>(
     content: &'a [u8],
     start: usize,
+    salt: Salt,
     may_be_torn: bool,
     mut found: impl FnMut(Finding<'a>),
 ) {
     let mut at = start;
     while at < content.len() {
-        at = match decode_head(&content[at..]) {
+        at = match decode_head(&content[at..], salt) {
             Some(block) => walk_block(content, at, &block, may_be_torn, &mut found),
-            None => walk_without_head(content, at, may_be_torn, &mut found),
+            None => walk_without_head(content, at, salt, may_be_torn, &mut found),
         };
     }
 }
@@ -47,7 +48,7 @@ fn walk_block<'a>(
         return content.len();
     }
     walk_frames(content, at + EDGE, end.min(content.len()), block, found);
-    if content.get(end..).and_then(decode_tail).is_none() {
+    if content.get(end..).and_then(|tail| decode_tail(tail, block.salt)).is_none() {
         let offset = end.min(content.len());
         let len = next.min(content.len()) - offset;
         found(Finding::Damage { offset, len, reason: "the end of a block is damaged or cut off" });
@@ -93,15 +94,17 @@ fn walk_frames<'a>(
 fn walk_without_head<'a>(
     content: &'a [u8],
     at: usize,
+    salt: Salt,
     may_be_torn: bool,
     found: &mut impl FnMut(Finding<'a>),
 ) -> usize {
     for next in at + 1..content.len() {
-        if decode_head(&content[next..]).is_some() {
+        if decode_head(&content[next..], salt).is_some() {
             found(Finding::Damage { offset: at, len: next - at, reason: "a block is damaged" });
             return next;
         }
-        let tail = decode_tail(&content[next..]).filter(|block| next == at + EDGE + block.body as usize);
+        let tail =
+            decode_tail(&content[next..], salt).filter(|block| next == at + EDGE + block.body as usize);
         if let Some(block) = tail {
             if may_be_torn && next + EDGE >= content.len() && !is_whole(content, at, &block) {
                 break;

@@ -1,5 +1,6 @@
 //! One data file: its header, and what is known about its content.
 
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -7,18 +8,21 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crc32c::crc32c;
 
 use super::disk::{Disk, DiskFile};
+use super::frame::Salt;
 use crate::error::{Error, ErrorKind, Result};
 use crate::stats::SegmentStats;
 
-/// The size of a file header.
-pub(super) const HEADER: usize = 32;
+/// The size of a file header: two copies of the same.
+pub(super) const HEADER: usize = 2 * COPY;
+const COPY: usize = 32;
 const MAGIC: &[u8; 8] = b"MAYFLYSG";
 const VERSION: u16 = 1;
 
 /// What a segment was written for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Role {
     /// The log that all writes go to first.
+    #[default]
     Log,
     /// Records that outlived their log, regrouped by the time at which they expire.
     Slice,
@@ -37,6 +41,7 @@ pub(super) struct Place {
 pub(super) struct Segment {
     pub(super) id: u32,
     pub(super) role: Role,
+    pub(super) salt: Salt,
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) size: AtomicU64,
     pub(super) live_bytes: AtomicU64,
@@ -56,10 +61,11 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    fn new(id: u32, role: Role, file: Arc<dyn DiskFile>, size: u64) -> Arc<Self> {
+    fn new(id: u32, Header { role, salt }: Header, file: Arc<dyn DiskFile>, size: u64) -> Arc<Self> {
         Arc::new(Self {
             id,
             role,
+            salt,
             file,
             size: AtomicU64::new(size),
             live_bytes: AtomicU64::new(0),
@@ -76,13 +82,14 @@ impl Segment {
     /// A new file with its header written, durable together with its name.
     pub(super) fn create(disk: &dyn Disk, id: u32, role: Role) -> io::Result<Arc<Self>> {
         let file = disk.create(&name_of(id))?;
-        let written = file.write_all_at(&encode_header(id, role), 0).and_then(|()| file.sync_data());
+        let header = Header { role, salt: Salt(RandomState::new().hash_one(id) as u32) };
+        let written = file.write_all_at(&header.encode(id), 0).and_then(|()| file.sync_data());
         if let Err(error) = written.and_then(|()| disk.sync_dir()) {
             // A file without a header holds nothing; if it cannot be removed now, recovery will.
             let _ = disk.remove(&name_of(id));
             return Err(error);
         }
-        let segment = Self::new(id, role, file, HEADER as u64);
+        let segment = Self::new(id, header, file, HEADER as u64);
         segment.open.store(true, Ordering::Release);
         Ok(segment)
     }
@@ -98,12 +105,12 @@ impl Segment {
             return Ok(None);
         }
         file.read_exact_at(&mut header, 0).map_err(failed)?;
-        let role = decode_header(&header, &name)?;
-        if role.is_none() && size == HEADER as u64 {
+        let (header, sound) = Header::decode(&header, &name)?;
+        if header.is_none() && size == HEADER as u64 {
             return Ok(None);
         }
-        let segment = Self::new(id, role.unwrap_or(Role::Log), file, size);
-        segment.damaged.store(role.is_none(), Ordering::Relaxed);
+        let segment = Self::new(id, header.unwrap_or_default(), file, size);
+        segment.damaged.store(!sound, Ordering::Relaxed);
         Ok(Some(segment))
     }
 
@@ -164,24 +171,40 @@ pub(super) fn id_of(name: &str) -> Option<u32> {
     (digits.len() == 10).then(|| digits.parse().ok()).flatten()
 }
 
-fn encode_header(id: u32, role: Role) -> [u8; HEADER] {
-    let mut header = [0; HEADER];
-    header[..8].copy_from_slice(MAGIC);
-    header[8..10].copy_from_slice(&VERSION.to_le_bytes());
-    header[10] = u8::from(role == Role::Slice);
-    header[12..16].copy_from_slice(&id.to_le_bytes());
-    let crc = crc32c(&header[..28]);
-    header[28..].copy_from_slice(&crc.to_le_bytes());
-    header
+/// What a file says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Header {
+    pub(super) role: Role,
+    pub(super) salt: Salt,
 }
 
-/// The role, or none if the header is damaged; an error if it is sound but newer than this program.
-fn decode_header(header: &[u8; HEADER], name: &str) -> Result<Option<Role>> {
-    if &header[..8] != MAGIC || header[28..] != crc32c(&header[..28]).to_le_bytes() {
-        return Ok(None);
+impl Header {
+    fn encode(self, id: u32) -> [u8; HEADER] {
+        let mut copy = [0; COPY];
+        copy[..8].copy_from_slice(MAGIC);
+        copy[8..10].copy_from_slice(&VERSION.to_le_bytes());
+        copy[10] = u8::from(self.role == Role::Slice);
+        copy[12..16].copy_from_slice(&id.to_le_bytes());
+        copy[16..20].copy_from_slice(&self.salt.0.to_le_bytes());
+        let crc = crc32c(&copy[..28]);
+        copy[28..].copy_from_slice(&crc.to_le_bytes());
+        let mut header = [0; HEADER];
+        header[..COPY].copy_from_slice(&copy);
+        header[COPY..].copy_from_slice(&copy);
+        header
     }
-    check_version(u16::from_le_bytes([header[8], header[9]]), VERSION, name)?;
-    Ok(Some(if header[10] == 0 { Role::Log } else { Role::Slice }))
+
+    /// The header, if one of its copies is sound, and whether both are. An error if it is newer than this program.
+    pub(super) fn decode(header: &[u8; HEADER], name: &str) -> Result<(Option<Self>, bool)> {
+        let copies = header.chunks_exact(COPY);
+        let is_sound = |copy: &&[u8]| &copy[..8] == MAGIC && copy[28..] == crc32c(&copy[..28]).to_le_bytes();
+        let sound: Vec<&[u8]> = copies.filter(is_sound).collect();
+        let Some(copy) = sound.first() else { return Ok((None, false)) };
+        check_version(u16::from_le_bytes([copy[8], copy[9]]), VERSION, name)?;
+        let role = if copy[10] == 0 { Role::Log } else { Role::Slice };
+        let salt = Salt(u32::from_le_bytes([copy[16], copy[17], copy[18], copy[19]]));
+        Ok((Some(Self { role, salt }), sound.len() == 2))
+    }
 }
 
 /// Refuses files of a newer format.

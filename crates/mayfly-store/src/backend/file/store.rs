@@ -210,8 +210,10 @@ impl Threads {
             let backlog = engine.backlog.items();
             let last_seq = engine.last_seq.load(Ordering::Relaxed);
             let next_id = engine.segments.next_id();
-            snapshot::save(&*engine.disk, &engine.index, &segments, &backlog, last_seq, next_id)
-                .map_err(not_written)?;
+            let saved = snapshot::save(&*engine.disk, &engine.index, &segments, &backlog, last_seq, next_id);
+            if let Err(error) = saved {
+                tracing::warn!(%error, "the index could not be saved: the next opening will read everything");
+            }
         }
         maintainer.note(engine.timeline.now(), true);
         *self.engine.lock.lock() = None;
@@ -296,11 +298,8 @@ impl Store for FileStore {
 
     async fn query_ttl(&self, key: &Key) -> Result<TtlState> {
         let slot = self.engine.live(key).await?;
-        Ok(match slot.map(|slot| slot.deadline.left(self.engine.timeline.now())) {
-            None => TtlState::Absent,
-            Some(None) => TtlState::Forever,
-            Some(Some(left)) => TtlState::left(left),
-        })
+        let now = self.engine.timeline.now();
+        Ok(slot.map_or(TtlState::Absent, |slot| TtlState::of_live(slot.deadline.remaining(now))))
     }
 
     async fn close(&self) -> Result<()> {

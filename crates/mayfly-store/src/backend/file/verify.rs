@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::engine::Engine;
 use super::scan::{Finding, walk};
-use super::segment::{HEADER, name_of, unreadable};
+use super::segment::{HEADER, Header, name_of, unreadable};
 use crate::error::Result;
 
 /// How far a check is.
@@ -43,7 +43,8 @@ pub struct Damage {
 }
 
 /// Checks the bytes of one data file, as they would be read when a store is opened. For tools and fuzzers.
-pub fn inspect(name: &str, content: &[u8]) -> VerifyReport {
+/// An error if the file is newer than this program.
+pub fn inspect(name: &str, content: &[u8]) -> Result<VerifyReport> {
     let mut report = VerifyReport { segments: 1, bytes: content.len() as u64, ..VerifyReport::default() };
     let damage = |offset: usize, bytes: usize, reason: &str| Damage {
         file: name.to_owned(),
@@ -51,14 +52,22 @@ pub fn inspect(name: &str, content: &[u8]) -> VerifyReport {
         bytes: bytes as u64,
         reason: reason.to_owned(),
     };
-    walk(content, HEADER, false, |finding| match finding {
+    let Some(header) = content.first_chunk::<HEADER>() else {
+        report.damaged.push(damage(0, content.len(), "the header of the file is cut off"));
+        return Ok(report);
+    };
+    let (header, sound) = Header::decode(header, name)?;
+    if !sound {
+        report.damaged.push(damage(0, HEADER, "the header of the file is damaged"));
+    }
+    walk(content, HEADER, header.unwrap_or_default().salt, false, |finding| match finding {
         Finding::Frame { .. } => report.frames += 1,
         Finding::Damage { offset, len, reason } => report.damaged.push(damage(offset, len, reason)),
         Finding::TornTail { offset } => {
             report.damaged.push(damage(offset, content.len() - offset, "the last block was not finished"));
         }
     });
-    report
+    Ok(report)
 }
 
 impl Engine {
@@ -71,7 +80,7 @@ impl Engine {
             let name = name_of(segment.id);
             let mut content = vec![0; segment.size.load(Ordering::Relaxed) as usize];
             segment.file.read_exact_at(&mut content, 0).map_err(|error| unreadable(&name, error))?;
-            let report = inspect(&name, &content);
+            let report = inspect(&name, &content)?;
             total.segments += 1;
             total.frames += report.frames;
             total.bytes += report.bytes;

@@ -55,8 +55,12 @@ impl WholeFile {
         content.extend_from_slice(&crc.to_le_bytes());
         let temporary = format!("{}.tmp", self.name);
         let file = disk.create(&temporary)?;
-        file.write_all_at(&content, 0)?;
-        file.sync_data()?;
+        let written = file.write_all_at(&content, 0).and_then(|()| file.sync_data());
+        if let Err(error) = written {
+            // It would only take up room; if it cannot be removed now, recovery will.
+            let _ = disk.remove(&temporary);
+            return Err(error);
+        }
         disk.rename(&temporary, self.name)?;
         disk.sync_dir()
     }

@@ -99,11 +99,13 @@ impl<P: Clone> Index<P> {
         self.alarms.iter().map(|alarm| alarm.load(Ordering::Acquire)).min().unwrap_or(u64::MAX)
     }
 
-    /// Drops all that has expired, in small steps that let others in between. Dead records that a write under
-    /// way keeps from leaving are named to `blocked`.
+    /// Drops all that has expired by `now`, in small steps that let others in between. Dead records that a write
+    /// under way keeps from leaving are named to `blocked`. `again` reads the clocks once more under each lock:
+    /// what was written after the wall clock was set back is not judged by a reading from before.
     pub(crate) fn reap(
         &self,
         now: Now,
+        again: impl Fn() -> Now,
         mut take: impl FnMut(&[u8], Slot<P>),
         mut blocked: impl FnMut(Deadline),
     ) {
@@ -112,7 +114,9 @@ impl<P: Clone> Index<P> {
                 continue;
             }
             let mut reap = |after| {
-                self.write_shard(at, |shard| shard.reap(now, after, REAP_LEAVES, &mut take, &mut blocked))
+                self.write_shard(at, |shard| {
+                    shard.reap(now.at_most(again()), after, REAP_LEAVES, &mut take, &mut blocked)
+                })
             };
             let mut after = reap(None);
             while after.is_some() {
