@@ -253,7 +253,10 @@ impl Store for MemStore {
         let next_page = move |shared: Arc<Shared>, after: Option<Key>, limit| {
             std::future::ready(shared.page(&range, after.as_ref(), limit))
         };
-        read_pages(self.shared.clone(), next_page, |shared| shared.timeline.now())
+        let look_again = |shared: Arc<Shared>, key: Key| {
+            std::future::ready(shared.open().map(|now| shared.live(&key, now).map(|slot| shared.entry(slot))))
+        };
+        read_pages(self.shared.clone(), next_page, |shared| shared.timeline.now(), look_again)
     }
 
     async fn query_ttl(&self, key: &Key) -> Result<TtlState> {

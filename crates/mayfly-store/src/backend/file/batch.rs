@@ -153,8 +153,8 @@ impl<'a> Batch<'a> {
         if let Some(current) = self.decided.get(key) {
             return (current.filter(wanted), false);
         }
-        let now = self.now;
         let claimed = self.engine.index.write(key.as_bytes(), |shard| {
+            let now = self.engine.timeline.now();
             let slot = shard.get_mut(key.as_bytes()).filter(|slot| !slot.deadline.is_past(now))?;
             let current = Current { deadline: slot.deadline, seq: slot.seq };
             wanted(&current).then(|| {

@@ -34,7 +34,8 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) fn new(engine: Arc<Engine>) -> Self {
-        Self { engine, log: None, buffer: Vec::new(), unsynced: false, synced: 0, untidy: false }
+        let log = engine.segments.unfinished_log(engine.options.segment_bytes);
+        Self { engine, log, buffer: Vec::new(), unsynced: false, synced: 0, untidy: false }
     }
 
     /// Works until the queue is closed and empty.
@@ -133,6 +134,7 @@ impl Committer {
                 self.tidy(&log)?;
             }
             if log.size.load(Ordering::Relaxed) + bytes <= self.engine.options.segment_bytes {
+                self.engine.segments.forget_snapshot()?;
                 return Ok(log);
             }
             self.seal();

@@ -115,7 +115,7 @@ impl Disk for RealDisk {
         let path = self.dir.join(LOCK_FILE);
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Box::new(file)),
+            Ok(()) => Ok(Box::new(Lock(file))),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -157,6 +157,19 @@ impl Disk for RealDisk {
 
     fn sync_dir(&self) -> io::Result<()> {
         File::open(&self.dir)?.sync_all()
+    }
+}
+
+/// Holds the lock file. Closing it is not enough to unlock: a process that another thread is just forking shares
+/// the open file until it runs its own program.
+#[derive(Debug)]
+struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if let Err(error) = self.0.unlock() {
+            tracing::warn!(%error, "cannot unlock the data directory");
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::super::embedded::index::Slot;
-use super::super::embedded::timeline::{HEARTBEAT, Marks, Now};
+use super::super::embedded::timeline::{HEARTBEAT, Now};
 use super::clock_file::ClockFile;
 use super::engine::Engine;
 use super::options::Sync;
@@ -83,7 +83,7 @@ impl Maintainer {
     /// Notes the time on disk.
     pub(super) fn note(&mut self, now: Now, clean: bool) {
         let sync = self.engine.options.sync != Sync::Never;
-        let together = Marks { line: now.line, wall: now.wall };
+        let together = self.engine.timeline.together(now);
         let latest_wall = self.engine.timeline.marks(now).wall;
         match self.clock_file.note(together, latest_wall, clean, sync) {
             Ok(()) => self.noted = now.line,

@@ -17,7 +17,7 @@ pub(super) struct Segments {
     disk: Arc<dyn Disk>,
     by_id: RwLock<BTreeMap<u32, Arc<Segment>>>,
     next_id: AtomicU32,
-    /// Whether an index snapshot may lie on disk; it must go before the first new segment.
+    /// Whether an index snapshot may lie on disk; it must go before the first write.
     snapshot: Mutex<bool>,
 }
 
@@ -43,17 +43,34 @@ impl Segments {
         self.next_id.load(Ordering::Relaxed)
     }
 
-    /// Begins a new segment. The snapshot of the last clean close stops being true with it and is removed first.
-    pub(super) fn create(&self, role: Role) -> io::Result<Arc<Segment>> {
+    /// Removes the snapshot of the last clean close, durably. It stops being true with the first write.
+    pub(super) fn forget_snapshot(&self) -> io::Result<()> {
         let mut snapshot = self.snapshot.lock();
         if *snapshot {
             snapshot::remove(&*self.disk)?;
             *snapshot = false;
         }
+        Ok(())
+    }
+
+    /// Begins a new segment.
+    pub(super) fn create(&self, role: Role) -> io::Result<Arc<Segment>> {
+        self.forget_snapshot()?;
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let segment = Segment::create(&*self.disk, id, role)?;
         self.by_id.write().insert(id, segment.clone());
         Ok(segment)
+    }
+
+    /// The latest log of an earlier run, if there is room in it and nothing wrong with it: short runs share one.
+    pub(super) fn unfinished_log(&self, segment_bytes: u64) -> Option<Arc<Segment>> {
+        let segments = self.by_id.read();
+        let log = segments.values().rfind(|segment| segment.role == Role::Log)?;
+        let has_room = log.size.load(Ordering::Relaxed) < segment_bytes / 2;
+        (has_room && !log.damaged.load(Ordering::Relaxed)).then(|| {
+            log.open.store(true, Ordering::Release);
+            log.clone()
+        })
     }
 
     /// Counts a record at its place.

@@ -1,6 +1,6 @@
 //! The file `index`: the whole index as it was at a clean close, so that opening need not read the segments.
 //!
-//! It is removed before the first segment after it is begun, and believed only if it names exactly the segments
+//! It is removed before the first write after it, and believed only if it names exactly the segments
 //! that are there, with their sizes.
 
 use std::io;

@@ -293,7 +293,8 @@ impl Store for FileStore {
 
     fn read(&self, range: Range) -> RecordStream {
         let next_page = move |engine: Arc<Engine>, after, limit| engine.page(range.clone(), after, limit);
-        read_pages(self.engine.clone(), next_page, |engine| engine.timeline.now())
+        let look_again = |engine: Arc<Engine>, key: Key| async move { engine.entry(&key).await };
+        read_pages(self.engine.clone(), next_page, |engine| engine.timeline.now(), look_again)
     }
 
     async fn query_ttl(&self, key: &Key) -> Result<TtlState> {
