@@ -22,12 +22,14 @@
 //! | `timeu.ITime` | [`Clock`] |
 
 pub mod backend;
+pub mod conformance;
 mod error;
 mod feed;
 mod record;
 mod stats;
 mod store;
 mod time;
+pub mod wrap;
 
 pub use backend::{Damage, FileOptions, FileStore, MemStore, Sync, VerifyProgress, VerifyReport};
 pub use error::{Error, ErrorKind, Result};
