@@ -1,4 +1,5 @@
 //! The integration tests, one binary.
 
 mod conformance;
+mod linearizable;
 mod naive;
