@@ -3,6 +3,7 @@
 
 mod checker;
 mod history;
+mod stale_clock;
 mod workload;
 
 use std::sync::Arc;
