@@ -30,6 +30,7 @@ mod stats;
 mod store;
 mod time;
 pub mod wrap;
+mod ttl_text;
 
 pub use backend::{Damage, FileOptions, FileStore, MemStore, Sync, VerifyProgress, VerifyReport};
 pub use error::{Error, ErrorKind, Result};
