@@ -64,14 +64,20 @@ impl Screen {
         Ok(())
     }
 
-    /// The same, where the text says that the answer is no. It goes to standard error, so that a pipe that waits
-    /// for a value does not take it for one.
-    pub(crate) fn say_no(&mut self, report: &impl Serialize, text: impl Display) -> anyhow::Result<()> {
-        if self.json {
-            return self.say(report, text);
+    /// The same for a command whose answer is yes or no. A no in words goes to standard error, so that a pipe that
+    /// waits for a value does not take it for one.
+    pub(crate) fn answer(
+        &mut self,
+        yes: bool,
+        report: &impl Serialize,
+        text: impl Display,
+    ) -> anyhow::Result<Exit> {
+        if yes || self.json {
+            self.say(report, text)?;
+        } else {
+            writeln!(io::stderr(), "{text}")?;
         }
-        writeln!(io::stderr(), "{text}")?;
-        Ok(())
+        Ok(Exit::condition(yes))
     }
 
     /// Prints bytes as they are.

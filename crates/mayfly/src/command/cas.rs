@@ -2,14 +2,13 @@
 
 use clap::Args;
 use mayfly_store::Store;
-use serde::Serialize;
 
-use super::Address;
 use super::put::deadline_of;
+use super::{Address, Verdict};
 use crate::content::{Content, Expected};
 use crate::data::Data;
 use crate::exit::{Exit, Misuse};
-use crate::expiry::{Deadline, Lifetime};
+use crate::expiry::Lifetime;
 use crate::screen::Screen;
 
 /// Replace a record if its value is the expected one
@@ -41,14 +40,6 @@ Examples:
   mayfly cas locks/report \"$HOSTNAME\" --expect \"$HOSTNAME\" --ttl 20s   renews a lease
   mayfly cas pages/home --expect-file old.html --file new.html --ttl 1h";
 
-#[derive(Serialize)]
-struct Report {
-    ok: bool,
-    key: String,
-    #[serde(flatten)]
-    deadline: Option<Deadline>,
-}
-
 impl Cas {
     pub(super) async fn run(self, data: &Data, screen: &mut Screen) -> anyhow::Result<Exit> {
         if self.content.is_stdin() && self.expected.is_stdin() {
@@ -70,12 +61,6 @@ impl Cas {
             Some(deadline) => format!("{key} {deadline}"),
             None => format!("{key} is absent or has another value"),
         };
-        let report = Report { ok: swapped, key, deadline };
-        if swapped {
-            screen.say(&report, text)?
-        } else {
-            screen.say_no(&report, text)?
-        }
-        Ok(Exit::condition(swapped))
+        screen.answer(swapped, &Verdict { ok: swapped, key, deadline }, text)
     }
 }

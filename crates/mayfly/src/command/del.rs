@@ -2,9 +2,8 @@
 
 use clap::Args;
 use mayfly_store::{Store, StoreExt};
-use serde::Serialize;
 
-use super::Address;
+use super::{Address, Verdict};
 use crate::content::Expected;
 use crate::data::Data;
 use crate::exit::Exit;
@@ -30,12 +29,6 @@ Examples:
 
 Exits with 1 if there was nothing to delete.";
 
-#[derive(Serialize)]
-struct Report {
-    ok: bool,
-    key: String,
-}
-
 impl Del {
     pub(super) async fn run(self, data: &Data, screen: &mut Screen) -> anyhow::Result<Exit> {
         let (key, notation) = (self.address.key()?, self.address.notation());
@@ -53,12 +46,6 @@ impl Del {
             (false, None) => format!("no live record at {key}"),
             (false, Some(_)) => format!("{key} is absent or has another value"),
         };
-        let report = Report { ok: deleted, key };
-        if deleted {
-            screen.say(&report, text)?
-        } else {
-            screen.say_no(&report, text)?
-        }
-        Ok(Exit::condition(deleted))
+        screen.answer(deleted, &Verdict { ok: deleted, key, deadline: None }, text)
     }
 }

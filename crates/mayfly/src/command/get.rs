@@ -4,7 +4,7 @@ use clap::Args;
 use mayfly_store::{Store, Value};
 use serde::Serialize;
 
-use super::Address;
+use super::{Address, Verdict};
 use crate::address::{Notation, to_hex};
 use crate::data::{self, Data};
 use crate::exit::Exit;
@@ -36,12 +36,6 @@ otherwise, or with --hex, as \"value_hex\".";
 pub(super) struct Report {
     ok: bool,
     key: String,
-    #[serde(flatten)]
-    found: Option<Found>,
-}
-
-#[derive(Serialize)]
-struct Found {
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,14 +45,10 @@ struct Found {
 }
 
 impl Report {
-    pub(super) fn found(key: String, value: &Value, deadline: Deadline, notation: Notation) -> Self {
+    pub(super) fn new(key: String, value: &Value, deadline: Deadline, notation: Notation) -> Self {
         let text = std::str::from_utf8(value).ok().filter(|_| notation == Notation::Text).map(str::to_owned);
         let value_hex = text.is_none().then(|| to_hex(value));
-        Self { ok: true, key, found: Some(Found { value: text, value_hex, deadline }) }
-    }
-
-    pub(super) fn absent(key: String) -> Self {
-        Self { ok: false, key, found: None }
+        Self { ok: true, key, value: text, value_hex, deadline }
     }
 }
 
@@ -72,12 +62,12 @@ impl Get {
 
         let shown = notation.show_key(&key);
         let Some(entry) = entry else {
-            screen.say_no(&Report::absent(shown.clone()), format!("no live record at {shown}"))?;
-            return Ok(Exit::Condition);
+            let text = format!("no live record at {shown}");
+            return screen.answer(false, &Verdict { ok: false, key: shown, deadline: None }, text);
         };
         let deadline = Deadline::new(entry.expires_at, now);
         if screen.is_for_people() || screen.is_json() || notation == Notation::Hex {
-            let report = Report::found(shown, &entry.value, deadline.clone(), notation);
+            let report = Report::new(shown, &entry.value, deadline.clone(), notation);
             screen.say(&report, notation.show_value(&entry.value))?;
         } else {
             screen.raw(&entry.value)?;

@@ -16,10 +16,12 @@ use std::ffi::OsString;
 use anyhow::Context;
 use clap::{Args, Parser, Subcommand};
 use mayfly_store::Key;
+use serde::Serialize;
 
 use crate::address::Notation;
 use crate::data::Data;
 use crate::exit::Exit;
+use crate::expiry::Deadline;
 use crate::screen::Screen;
 
 /// A store in which everything expires
@@ -82,6 +84,15 @@ pub(crate) fn run(arguments: Arguments, screen: &mut Screen) -> anyhow::Result<E
             Command::Verify(verify) => verify.run(&data, screen).await,
         }
     })
+}
+
+/// What became of a record, as JSON: whether the answer is yes, and the deadline where there is a live record.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    ok: bool,
+    key: String,
+    #[serde(flatten)]
+    deadline: Option<Deadline>,
 }
 
 /// The record that a command is about.

@@ -2,9 +2,8 @@
 
 use clap::Args;
 use mayfly_store::{Expiry, FileStore, Key, Store, StoreExt, Timestamp};
-use serde::Serialize;
 
-use super::Address;
+use super::{Address, Verdict};
 use crate::content::Content;
 use crate::data::{self, Data};
 use crate::exit::Exit;
@@ -53,14 +52,6 @@ A ttl counts seconds (900), or has units w d h m s ms from long to short (1h30m,
 is ISO 8601 (PT15M). It is at least 1 ms and at most 100 years; one that cannot be kept
 exactly is refused.";
 
-#[derive(Serialize)]
-struct Report {
-    ok: bool,
-    key: String,
-    #[serde(flatten)]
-    deadline: Option<Deadline>,
-}
-
 impl Put {
     pub(super) async fn run(self, data: &Data, screen: &mut Screen) -> anyhow::Result<Exit> {
         let (key, value) = (self.address.key()?, self.content.read(self.address.notation())?);
@@ -80,13 +71,7 @@ impl Put {
             Some(deadline) => format!("{shown} {deadline}"),
             None => format!("{shown} lives already and stays as it is"),
         };
-        let report = Report { ok: written, key: shown, deadline };
-        if written {
-            screen.say(&report, text)?
-        } else {
-            screen.say_no(&report, text)?
-        }
-        Ok(Exit::condition(written))
+        screen.answer(written, &Verdict { ok: written, key: shown, deadline }, text)
     }
 }
 

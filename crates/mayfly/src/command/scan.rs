@@ -99,7 +99,7 @@ fn show(record: &Record, notation: Notation, screen: &mut Screen) -> anyhow::Res
     } else {
         format!("{key}\t{}\t{}", deadline.left(), value())
     };
-    screen.say(&Report::found(key, &record.value, deadline, notation), text)
+    screen.say(&Report::new(key, &record.value, deadline, notation), text)
 }
 
 fn shorten(text: &str, width: usize) -> String {

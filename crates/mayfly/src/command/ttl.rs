@@ -2,9 +2,8 @@
 
 use clap::Args;
 use mayfly_store::{Store, Timestamp, TtlState};
-use serde::Serialize;
 
-use super::Address;
+use super::{Address, Verdict};
 use crate::data::{self, Data};
 use crate::exit::Exit;
 use crate::expiry::Deadline;
@@ -26,14 +25,6 @@ Examples:
 Exits with 1 if there is no live record. Times are rounded up to seconds: what lives never
 shows 0s.";
 
-#[derive(Serialize)]
-struct Report {
-    ok: bool,
-    key: String,
-    #[serde(flatten)]
-    deadline: Option<Deadline>,
-}
-
 impl QueryTtl {
     pub(super) async fn run(self, data: &Data, screen: &mut Screen) -> anyhow::Result<Exit> {
         let key = self.address.key()?;
@@ -44,19 +35,18 @@ impl QueryTtl {
 
         let key = self.address.notation().show_key(&key);
         let deadline = match state {
-            TtlState::Absent => {
-                let text = format!("no live record at {key}");
-                screen.say_no(&Report { ok: false, key, deadline: None }, text)?;
-                return Ok(Exit::Condition);
-            }
-            TtlState::Forever => Deadline::new(None, now),
+            TtlState::Absent => None,
+            TtlState::Forever => Some(Deadline::new(None, now)),
             TtlState::Left(left) => {
                 let expires_at = now.as_millis().saturating_add(left.as_millis());
-                Deadline::new(Some(Timestamp::from_millis(expires_at)), now)
+                Some(Deadline::new(Some(Timestamp::from_millis(expires_at)), now))
             }
         };
-        let text = format!("{key} {deadline}");
-        screen.say(&Report { ok: true, key, deadline: Some(deadline) }, text)?;
-        Ok(Exit::Success)
+        let text = match &deadline {
+            Some(deadline) => format!("{key} {deadline}"),
+            None => format!("no live record at {key}"),
+        };
+        let lives = deadline.is_some();
+        screen.answer(lives, &Verdict { ok: lives, key, deadline }, text)
     }
 }

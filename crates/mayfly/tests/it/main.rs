@@ -1,5 +1,7 @@
 //! Runs the real binary on temporary directories.
 
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod conditions;
 mod damage;
 mod listing;
