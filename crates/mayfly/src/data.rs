@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use mayfly_store::{Clock, Error, ErrorKind, FileOptions, FileStore, SystemClock, Timestamp};
+use mayfly_store::{Clock, Error, ErrorKind, FileOptions, FileStore, Store, SystemClock, Timestamp};
 
 use crate::exit::Misuse;
 
@@ -27,19 +27,28 @@ pub(crate) struct Data {
 
 impl Data {
     /// Opens the store, and makes the directory if it is missing.
-    pub(crate) fn create(&self) -> anyhow::Result<FileStore> {
-        self.check_is_path()?;
-        Ok(FileStore::open(&self.data, FileOptions::default(), Arc::new(SystemClock))?)
+    pub(crate) fn create(&self) -> anyhow::Result<Box<dyn Store>> {
+        Ok(Box::new(self.create_directory()?))
     }
 
     /// Opens the store. A mistyped directory is an error here, not a new and empty store.
-    pub(crate) fn open(&self) -> anyhow::Result<FileStore> {
+    pub(crate) fn open(&self) -> anyhow::Result<Box<dyn Store>> {
+        Ok(Box::new(self.open_directory()?))
+    }
+
+    /// The same for the commands that are about files.
+    pub(crate) fn open_directory(&self) -> anyhow::Result<FileStore> {
         self.check_is_path()?;
         if !self.data.is_dir() {
             let message = format!("there is no data directory at {}; `put` makes one", self.data.display());
             return Err(Error::new(ErrorKind::Unavailable, message).into());
         }
-        self.create()
+        self.create_directory()
+    }
+
+    fn create_directory(&self) -> anyhow::Result<FileStore> {
+        self.check_is_path()?;
+        Ok(FileStore::open(&self.data, FileOptions::default(), Arc::new(SystemClock))?)
     }
 
     fn check_is_path(&self) -> Result<(), Misuse> {

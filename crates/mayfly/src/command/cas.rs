@@ -1,7 +1,6 @@
 //! `mayfly cas`: compares and swaps.
 
 use clap::Args;
-use mayfly_store::Store;
 
 use super::put::deadline_of;
 use super::{Address, Verdict};
@@ -53,7 +52,7 @@ impl Cas {
         let expiry = self.lifetime.expiry();
         let store = data.open()?;
         let swapped = store.compare_and_swap(&key, &expected, new, expiry).await?;
-        let deadline = if swapped { Some(deadline_of(&store, &key, expiry).await?) } else { None };
+        let deadline = if swapped { Some(deadline_of(&*store, &key, expiry).await?) } else { None };
         store.close().await?;
 
         let key = notation.show_key(&key);

@@ -1,7 +1,7 @@
 //! `mayfly del`: deletes a record.
 
 use clap::Args;
-use mayfly_store::{Store, StoreExt};
+use mayfly_store::StoreExt;
 
 use super::{Address, Verdict};
 use crate::content::Expected;

@@ -1,7 +1,7 @@
 //! `mayfly get`: reads a record.
 
 use clap::Args;
-use mayfly_store::{Store, Value};
+use mayfly_store::Value;
 use serde::Serialize;
 
 use super::{Address, Verdict};

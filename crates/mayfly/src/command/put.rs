@@ -1,7 +1,7 @@
 //! `mayfly put`: writes a record, whatever was there or only where nothing was.
 
 use clap::Args;
-use mayfly_store::{Expiry, FileStore, Key, Store, StoreExt, Timestamp};
+use mayfly_store::{Expiry, Key, Store, StoreExt};
 
 use super::{Address, Verdict};
 use crate::content::Content;
@@ -63,7 +63,7 @@ impl Put {
             store.put(&key, value, expiry).await?;
             true
         };
-        let deadline = if written { Some(deadline_of(&store, &key, expiry).await?) } else { None };
+        let deadline = if written { Some(deadline_of(&*store, &key, expiry).await?) } else { None };
         store.close().await?;
 
         let shown = self.address.notation().show_key(&key);
@@ -76,14 +76,14 @@ impl Put {
 }
 
 /// The deadline that the store gave to what was just written.
-pub(super) async fn deadline_of(store: &FileStore, key: &Key, expiry: Expiry) -> anyhow::Result<Deadline> {
+pub(super) async fn deadline_of(store: &dyn Store, key: &Key, expiry: Expiry) -> anyhow::Result<Deadline> {
     let now = data::now();
     let expires_at = match (expiry, store.get(key).await?) {
         (Expiry::Never, _) => None,
         (Expiry::At(at), _) => Some(at),
         (Expiry::After(_), Some(entry)) => entry.expires_at,
         // It was so short-lived that it is gone.
-        (Expiry::After(_), None) => Some(Timestamp::from_millis(now.as_millis())),
+        (Expiry::After(_), None) => Some(now),
     };
     Ok(Deadline::new(expires_at, now))
 }

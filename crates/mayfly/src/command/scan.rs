@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::Args;
 use futures_util::StreamExt;
-use mayfly_store::{Range, Record, Store};
+use mayfly_store::{Range, Record};
 
 use super::Digits;
 use super::get::Report;

@@ -33,7 +33,7 @@ const SEGMENTS_SHOWN: usize = 20;
 
 impl Stats {
     pub(super) async fn run(self, data: &Data, screen: &mut Screen) -> anyhow::Result<Exit> {
-        let store = data.open()?;
+        let store = data.open_directory()?;
         let figures = store.stats();
         store.close().await?;
 

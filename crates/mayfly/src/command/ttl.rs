@@ -1,7 +1,7 @@
 //! `mayfly ttl`: how long a record still lives.
 
 use clap::Args;
-use mayfly_store::{Store, Timestamp, TtlState};
+use mayfly_store::{Timestamp, TtlState};
 
 use super::{Address, Verdict};
 use crate::data::{self, Data};

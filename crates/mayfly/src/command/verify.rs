@@ -23,7 +23,7 @@ Examples:
 
 impl Verify {
     pub(super) async fn run(self, data: &Data, screen: &mut Screen) -> anyhow::Result<Exit> {
-        let store = data.open()?;
+        let store = data.open_directory()?;
         let bar = progress_bar(screen);
         let report = store.verify(&mut |progress| {
             bar.set_length(progress.bytes_total);
