@@ -60,7 +60,7 @@ impl Stats {
         table.set_header(["segment", "bytes", "live", "live records", ""]);
         for segment in &figures.segments[hidden..] {
             table.add_row([
-                format!("{:08x}", segment.id),
+                format!("{:010}", segment.id),
                 size(segment.bytes),
                 percent(segment.live_bytes, segment.bytes),
                 count(segment.live_records),

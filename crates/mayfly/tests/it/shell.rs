@@ -80,7 +80,10 @@ impl Shell {
             value: Value::new(value.to_vec()).unwrap(),
             expiry,
         };
-        store.put_batch((0..number).map(put).collect()).await.unwrap();
+        // A batch is one unit on disk, so a single one would not look like what a store usually holds.
+        for first in (0..number).step_by(10) {
+            store.put_batch((first..number.min(first + 10)).map(put).collect()).await.unwrap();
+        }
         store.close().await.unwrap();
     }
 }
