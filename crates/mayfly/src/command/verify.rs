@@ -11,7 +11,8 @@ use crate::screen::{Screen, Style, counted, size};
 
 /// Read all files and check every checksum
 ///
-/// Changes nothing. Damaged places are listed with file, offset and length; the command then exits with 5.
+/// Damaged places are listed with file, offset and length, and the command exits with 5. Nothing is repaired or deleted:
+/// other records stay readable, and the bytes stay for inspection.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Verify {}
