@@ -11,4 +11,5 @@ mod pipes;
 mod records;
 mod shell;
 mod statistics;
+mod terminal;
 mod usage;
