@@ -62,6 +62,15 @@ fn put_reports_the_deadline_that_get_sees() {
 }
 
 #[test]
+fn a_deadline_does_not_move_however_often_the_store_is_opened() {
+    let shell = Shell::new();
+    let (put, _) = shell.json(&["put", "a/b", "x", "--ttl", "1h"]);
+    for _ in 0..20 {
+        assert_eq!(shell.json(&["get", "a/b"]).0["expires_at"], put["expires_at"]);
+    }
+}
+
+#[test]
 fn an_absolute_deadline_is_kept_to_the_millisecond() {
     let shell = Shell::new();
     for (when, expires) in [
