@@ -29,8 +29,8 @@ mod record;
 mod stats;
 mod store;
 mod time;
-pub mod wrap;
 mod ttl_text;
+pub mod wrap;
 
 pub use backend::{Damage, FileOptions, FileStore, MemStore, Sync, VerifyProgress, VerifyReport};
 pub use error::{Error, ErrorKind, Result};
