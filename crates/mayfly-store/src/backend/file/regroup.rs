@@ -18,6 +18,8 @@ use super::segment::{HEADER, Place, Role, Segment};
 /// So many slices may be open at a time; the smallest is ended for a new one.
 const MAX_OPEN: usize = 128;
 const BLOCK_BYTES: usize = 4 << 20;
+/// How long to wait for the reaper.
+const REAPING: Duration = Duration::from_millis(10);
 /// Slices are not narrower than 2^10 ms.
 const NARROWEST: u32 = 10;
 
@@ -79,6 +81,10 @@ impl Regrouper {
         let now = engine.timeline.now();
         let floor = engine.guard_floor(now);
         self.end_slices(now);
+        if engine.index.next_alarm() <= now.line {
+            // What is about to be let go need not be moved first.
+            return REAPING;
+        }
         let segments = engine.segments.all();
         let worthwhile =
             segments.iter().filter(|segment| !segment.is_open() && is_worthwhile(segment, floor));
