@@ -6,6 +6,8 @@
 mod leaf;
 mod separator;
 mod shard;
+#[cfg(test)]
+mod tests;
 
 use std::hash::BuildHasher;
 use std::ops::Bound;

@@ -167,6 +167,11 @@ impl<P> Shard<P> {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn leaves_in_use(&self) -> usize {
+        self.tops.len()
+    }
+
     fn top_of(&self, key: &[u8]) -> &[u8] {
         let top = self.tops.range::<[u8], _>((Bound::Unbounded, Bound::Included(key))).next_back();
         std::borrow::Borrow::borrow(top.expect("the first leaf has an empty lower bound").0)
