@@ -94,8 +94,9 @@ fn from_snapshot(
     clock_file: ClockFile,
     subscribers: BTreeMap<String, FeedCursor>,
 ) -> Result<Recovered> {
-    for Listed { id, guard, guard_bytes, min_seq, .. } in &snapshot.segments {
+    for Listed { id, frame_bytes, guard, guard_bytes, min_seq, .. } in &snapshot.segments {
         let segment = &segments[id];
+        segment.frame_bytes.store(*frame_bytes, Ordering::Relaxed);
         segment.guard.store(*guard, Ordering::Relaxed);
         segment.guard_bytes.store(*guard_bytes, Ordering::Relaxed);
         segment.min_seq.store(*min_seq, Ordering::Relaxed);

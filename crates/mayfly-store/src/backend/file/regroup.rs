@@ -47,10 +47,10 @@ impl Slice {
 
 /// Whether so much of a segment is dead that moving the rest pays: a third of a log, half of a slice.
 pub(super) fn is_worthwhile(segment: &Segment, floor: u64) -> bool {
-    let size = segment.size.load(Ordering::Relaxed);
+    let frames = segment.frame_bytes.load(Ordering::Relaxed);
     let share = if segment.role == Role::Log { 3 } else { 2 };
-    size > HEADER as u64
-        && segment.dead_bytes(floor) * share >= size
+    frames > 0
+        && segment.dead_bytes(floor) * share >= frames
         && segment.pinned.load(Ordering::Relaxed) == 0
         && !segment.damaged.load(Ordering::Relaxed)
 }

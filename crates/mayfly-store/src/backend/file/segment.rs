@@ -44,6 +44,8 @@ pub(super) struct Segment {
     pub(super) salt: Salt,
     pub(super) file: Arc<dyn DiskFile>,
     pub(super) size: AtomicU64,
+    /// The bytes of all frames, live and dead; the rest of the size is what holds them together.
+    pub(super) frame_bytes: AtomicU64,
     pub(super) live_bytes: AtomicU64,
     pub(super) live_records: AtomicU64,
     /// Expired records that subscribers of the feed still wait for.
@@ -68,6 +70,7 @@ impl Segment {
             salt,
             file,
             size: AtomicU64::new(size),
+            frame_bytes: AtomicU64::new(0),
             live_bytes: AtomicU64::new(0),
             live_records: AtomicU64::new(0),
             pinned: AtomicU64::new(0),
@@ -128,6 +131,7 @@ impl Segment {
 
     /// Notes what a frame that was written here needs from the file, whoever else is alive in it.
     pub(super) fn note_frame(&self, seq: u64, guard: u64, len: u32) {
+        self.frame_bytes.fetch_add(len.into(), Ordering::Relaxed);
         self.min_seq.fetch_min(seq, Ordering::Relaxed);
         if guard != 0 {
             self.guard.fetch_max(guard, Ordering::Relaxed);
@@ -139,14 +143,14 @@ impl Segment {
         self.open.load(Ordering::Acquire)
     }
 
-    /// Bytes that are neither live nor needed to hide something at `floor`.
+    /// Bytes of frames that are neither live nor needed to hide something at `floor`.
     pub(super) fn dead_bytes(&self, floor: u64) -> u64 {
         let guards = match self.guard.load(Ordering::Relaxed) > floor {
             true => self.guard_bytes.load(Ordering::Relaxed),
             false => 0,
         };
-        let used = self.live_bytes.load(Ordering::Relaxed) + guards + HEADER as u64;
-        self.size.load(Ordering::Relaxed).saturating_sub(used)
+        let used = self.live_bytes.load(Ordering::Relaxed) + guards;
+        self.frame_bytes.load(Ordering::Relaxed).saturating_sub(used)
     }
 
     pub(super) fn stats(&self) -> SegmentStats {

@@ -36,6 +36,7 @@ pub(super) struct Snapshot {
 pub(super) struct Listed {
     pub(super) id: u32,
     pub(super) size: u64,
+    pub(super) frame_bytes: u64,
     pub(super) guard: u64,
     pub(super) guard_bytes: u64,
     pub(super) min_seq: u64,
@@ -61,7 +62,8 @@ pub(super) fn save(
     put(&mut content, segments.len() as u64);
     for segment in segments {
         put(&mut content, segment.id.into());
-        for counter in [&segment.size, &segment.guard, &segment.guard_bytes, &segment.min_seq] {
+        let Segment { size, frame_bytes, guard, guard_bytes, min_seq, .. } = &**segment;
+        for counter in [size, frame_bytes, guard, guard_bytes, min_seq] {
             put(&mut content, counter.load(Ordering::Relaxed));
         }
     }
@@ -97,6 +99,7 @@ fn parse_head(content: Vec<u8>) -> Option<Snapshot> {
         segments.push(Listed {
             id: u32::try_from(varint::take(&mut rest)?).ok()?,
             size: varint::take(&mut rest)?,
+            frame_bytes: varint::take(&mut rest)?,
             guard: varint::take(&mut rest)?,
             guard_bytes: varint::take(&mut rest)?,
             min_seq: varint::take(&mut rest)?,
