@@ -246,9 +246,13 @@ impl<'a> Scan<'a> {
         });
         if let Some(offset) = torn {
             tracing::info!(file = name, offset, bytes = content.len() - offset, "cutting a torn tail");
-            let cut = segment.file.truncate(offset as u64).and_then(|()| segment.file.sync_data());
-            cut.map_err(not_written)?;
+            segment.file.truncate(offset as u64).map_err(not_written)?;
             segment.size.store(offset as u64, Ordering::Relaxed);
+        }
+        if may_be_torn {
+            // A killed process may have left whole blocks that never reached the disk. What is shown from now on
+            // must not be lost with the next power cut.
+            segment.file.sync_data().map_err(not_written)?;
         }
         for (offset, len, reason) in damage {
             self.quarantine(segment, &content, offset, len, reason)?;

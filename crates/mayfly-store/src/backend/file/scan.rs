@@ -42,8 +42,8 @@ fn walk_block<'a>(
 ) -> usize {
     let end = at + EDGE + block.body as usize;
     let next = end + EDGE;
-    let last = next >= content.len();
-    if last && may_be_torn && !is_whole(content, at, block) {
+    let (last, cut) = (next >= content.len(), next > content.len());
+    if last && may_be_torn && (cut || !is_whole(content, at, block)) {
         found(Finding::TornTail { offset: at });
         return content.len();
     }
