@@ -197,6 +197,12 @@ impl Committer {
     }
 }
 
+impl Drop for Committer {
+    fn drop(&mut self) {
+        self.engine.queue.abandon();
+    }
+}
+
 fn apply_write(
     engine: &Engine,
     log: &Segment,

@@ -100,6 +100,13 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// The committer is gone, for whatever reason: whoever waits or comes is told that the store is closed.
+    pub(super) fn abandon(&self) {
+        let mut state = self.state.lock();
+        state.closed = true;
+        state.requests.clear();
+    }
+
     /// Refuses what comes from now on; what is there will be committed.
     pub(super) fn close(&self) {
         self.state.lock().closed = true;

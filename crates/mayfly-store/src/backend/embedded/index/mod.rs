@@ -28,6 +28,9 @@ const SHARDS: usize = 64;
 /// How many leaves are looked at before a shard's lock is let go.
 const REAP_LEAVES: usize = 128;
 
+/// How many slots are visited before a shard's lock is let go.
+const VISIT_SLOTS: usize = 4096;
+
 #[derive(Debug)]
 pub(crate) struct Index<P> {
     shards: Vec<RwLock<Shard<P>>>,
@@ -135,13 +138,26 @@ impl<P: Clone> Index<P> {
         }
     }
 
-    /// Visits every slot, a shard at a time.
+    /// Visits every slot, shard by shard and in key order, in small steps that let others in between.
     pub(crate) fn for_each(&self, mut visit: impl FnMut(&[u8], &Slot<P>)) {
         for shard in &self.shards {
-            shard.read().walk(Bound::Unbounded, |key, slot| {
-                visit(key, slot);
-                true
-            });
+            let mut last: Option<Vec<u8>> = None;
+            loop {
+                let from = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+                let (mut seen, mut next) = (0, None);
+                shard.read().walk(from, |key, slot| {
+                    visit(key, slot);
+                    seen += 1;
+                    if seen == VISIT_SLOTS {
+                        next = Some(key.to_vec());
+                    }
+                    seen < VISIT_SLOTS
+                });
+                last = next;
+                if last.is_none() {
+                    break;
+                }
+            }
         }
     }
 
