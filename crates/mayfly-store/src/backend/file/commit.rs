@@ -219,7 +219,7 @@ fn apply_write(
             shard.insert(key, Slot { deadline: write.deadline, seq: write.seq, place }, now)
         }
     };
-    log.note_frame(write.seq, write.guard, place.len);
+    log.note_frame(&write.frame(now), place.len);
     match old {
         Some(old) if old.deadline.is_pending() || !old.deadline.is_past(now) => {
             engine.segments.remove_live(old.place);

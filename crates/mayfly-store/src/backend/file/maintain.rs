@@ -67,7 +67,7 @@ impl Maintainer {
         let engine = &self.engine;
         let floor = engine.guard_floor(now);
         for segment in engine.segments.all() {
-            if !is_worthwhile(&segment, floor) {
+            if !is_worthwhile(&segment, now, floor) {
                 continue;
             }
             if !segment.is_open() {

@@ -94,9 +94,10 @@ fn from_snapshot(
     clock_file: ClockFile,
     subscribers: BTreeMap<String, FeedCursor>,
 ) -> Result<Recovered> {
-    for Listed { id, frame_bytes, guard, guard_bytes, min_seq, .. } in &snapshot.segments {
+    for Listed { id, frame_bytes, first_deadline, guard, guard_bytes, min_seq, .. } in &snapshot.segments {
         let segment = &segments[id];
         segment.frame_bytes.store(*frame_bytes, Ordering::Relaxed);
+        segment.first_deadline.store(*first_deadline, Ordering::Relaxed);
         segment.guard.store(*guard, Ordering::Relaxed);
         segment.guard_bytes.store(*guard_bytes, Ordering::Relaxed);
         segment.min_seq.store(*min_seq, Ordering::Relaxed);
@@ -238,7 +239,7 @@ impl<'a> Scan<'a> {
                 self.marks.line = self.marks.line.max(block.marks.line);
                 self.marks.wall = self.marks.wall.max(block.marks.wall);
                 let place = Place { segment: segment.id, offset: offset as u32, len: len as u32 };
-                segment.note_frame(frame.seq, frame.guard, place.len);
+                segment.note_frame(&frame, place.len);
                 self.take(&frame, place);
             }
             Finding::Damage { offset, len, reason } => damage.push((offset, len, reason)),

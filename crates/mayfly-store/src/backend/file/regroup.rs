@@ -45,12 +45,15 @@ impl Slice {
     }
 }
 
-/// Whether so much of a segment is dead that moving the rest pays: a third of a log, half of a slice.
-pub(super) fn is_worthwhile(segment: &Segment, floor: u64) -> bool {
+/// Whether half of a segment is dead, so that moving the rest pays. A slice whose time has begun is left alone: it
+/// will soon be dead as a whole.
+pub(super) fn is_worthwhile(segment: &Segment, now: Now, floor: u64) -> bool {
     let frames = segment.frame_bytes.load(Ordering::Relaxed);
-    let share = if segment.role == Role::Log { 3 } else { 2 };
+    let expires_now =
+        segment.role == Role::Slice && segment.first_deadline.load(Ordering::Relaxed) <= now.line;
     frames > 0
-        && segment.dead_bytes(floor) * share >= frames
+        && !expires_now
+        && segment.dead_bytes(floor) * 2 >= frames
         && segment.pinned.load(Ordering::Relaxed) == 0
         && !segment.damaged.load(Ordering::Relaxed)
 }
@@ -87,7 +90,7 @@ impl Regrouper {
         }
         let segments = engine.segments.all();
         let worthwhile =
-            segments.iter().filter(|segment| !segment.is_open() && is_worthwhile(segment, floor));
+            segments.iter().filter(|segment| !segment.is_open() && is_worthwhile(segment, now, floor));
         let Some(segment) = worthwhile.max_by_key(|segment| segment.dead_bytes(floor)) else {
             return Duration::from_secs(1);
         };
@@ -185,7 +188,7 @@ impl Regrouper {
             }
             segment.size.fetch_add(buffer.len() as u64, Ordering::Relaxed);
             for (survivor, (offset, len)) in block.iter().zip(places) {
-                segment.note_frame(survivor.frame.seq, survivor.frame.guard, len);
+                segment.note_frame(&survivor.frame, len);
                 let to = Place { segment: segment.id, offset: start as u32 + offset, len };
                 moved.push((Survivor { frame: survivor.frame, from: survivor.from }, to));
             }

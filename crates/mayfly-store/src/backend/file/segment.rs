@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crc32c::crc32c;
 
 use super::disk::{Disk, DiskFile};
-use super::frame::Salt;
+use super::frame::{Frame, Salt};
 use crate::error::{Error, ErrorKind, Result};
 use crate::stats::SegmentStats;
 
@@ -54,6 +54,8 @@ pub(super) struct Segment {
     pub(super) guard: AtomicU64,
     /// The bytes of those frames.
     pub(super) guard_bytes: AtomicU64,
+    /// The earliest deadline of a frame in here, whether it is still alive or not.
+    pub(super) first_deadline: AtomicU64,
     /// The earliest write in here.
     pub(super) min_seq: AtomicU64,
     /// Whether it is still appended to.
@@ -76,6 +78,7 @@ impl Segment {
             pinned: AtomicU64::new(0),
             guard: AtomicU64::new(0),
             guard_bytes: AtomicU64::new(0),
+            first_deadline: AtomicU64::new(u64::MAX),
             min_seq: AtomicU64::new(u64::MAX),
             open: AtomicBool::new(false),
             damaged: AtomicBool::new(false),
@@ -129,12 +132,13 @@ impl Segment {
         self.live_records.fetch_sub(records, Ordering::Relaxed);
     }
 
-    /// Notes what a frame that was written here needs from the file, whoever else is alive in it.
-    pub(super) fn note_frame(&self, seq: u64, guard: u64, len: u32) {
+    /// Notes what a frame that was written here says about the file.
+    pub(super) fn note_frame(&self, frame: &Frame<'_>, len: u32) {
         self.frame_bytes.fetch_add(len.into(), Ordering::Relaxed);
-        self.min_seq.fetch_min(seq, Ordering::Relaxed);
-        if guard != 0 {
-            self.guard.fetch_max(guard, Ordering::Relaxed);
+        self.first_deadline.fetch_min(frame.deadline.millis(), Ordering::Relaxed);
+        self.min_seq.fetch_min(frame.seq, Ordering::Relaxed);
+        if frame.guard != 0 {
+            self.guard.fetch_max(frame.guard, Ordering::Relaxed);
             self.guard_bytes.fetch_add(len.into(), Ordering::Relaxed);
         }
     }

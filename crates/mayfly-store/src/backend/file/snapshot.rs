@@ -37,6 +37,7 @@ pub(super) struct Listed {
     pub(super) id: u32,
     pub(super) size: u64,
     pub(super) frame_bytes: u64,
+    pub(super) first_deadline: u64,
     pub(super) guard: u64,
     pub(super) guard_bytes: u64,
     pub(super) min_seq: u64,
@@ -62,8 +63,8 @@ pub(super) fn save(
     put(&mut content, segments.len() as u64);
     for segment in segments {
         put(&mut content, segment.id.into());
-        let Segment { size, frame_bytes, guard, guard_bytes, min_seq, .. } = &**segment;
-        for counter in [size, frame_bytes, guard, guard_bytes, min_seq] {
+        let Segment { size, frame_bytes, first_deadline, guard, guard_bytes, min_seq, .. } = &**segment;
+        for counter in [size, frame_bytes, first_deadline, guard, guard_bytes, min_seq] {
             put(&mut content, counter.load(Ordering::Relaxed));
         }
     }
@@ -100,6 +101,7 @@ fn parse_head(content: Vec<u8>) -> Option<Snapshot> {
             id: u32::try_from(varint::take(&mut rest)?).ok()?,
             size: varint::take(&mut rest)?,
             frame_bytes: varint::take(&mut rest)?,
+            first_deadline: varint::take(&mut rest)?,
             guard: varint::take(&mut rest)?,
             guard_bytes: varint::take(&mut rest)?,
             min_seq: varint::take(&mut rest)?,
