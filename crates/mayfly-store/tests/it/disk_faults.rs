@@ -201,7 +201,7 @@ async fn damage_to_an_overwrite_or_a_delete_does_not_bring_the_old_record_back()
         let record = key("p", "k");
         store.put(&record, value("the old value"), Expiry::Never).await.unwrap();
         // Enough that lives, so that the file is not worth regrouping.
-        store.put(&key("p", "other"), value([1; 500]), Expiry::Never).await.unwrap();
+        store.put(&key("p", "other"), value([1; 5000]), Expiry::Never).await.unwrap();
         if delete {
             assert!(store.delete(&record).await.unwrap());
         } else {

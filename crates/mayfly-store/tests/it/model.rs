@@ -73,7 +73,11 @@ impl Run {
     fn new(name: &'static str, seed: u64, home: Home) -> Self {
         let mut rng = Rng::new(seed);
         let segment_bytes = [65_536, 100_000, 300_000][rng.below(3) as usize];
-        let sync = if rng.chance(70) { mayfly_store::Sync::Always } else { mayfly_store::Sync::Never };
+        let sync = match rng.below(10) {
+            0..6 => mayfly_store::Sync::Always,
+            6..8 => mayfly_store::Sync::Interval(millis(5)),
+            _ => mayfly_store::Sync::Never,
+        };
         let options = FileOptions { sync, segment_bytes };
         let clock = Arc::new(ManualClock::default());
         let latest_wall = wall(&clock);
@@ -416,8 +420,12 @@ impl Run {
         if self.offset != 0 {
             self.set_offset(0).await;
         }
-        let may_crash = matches!(self.options.sync, mayfly_store::Sync::Always) && !self.stepped;
-        let how = if may_crash { self.rng.below(4) } else { 0 };
+        let ways = match self.options.sync {
+            _ if self.stepped => 1,
+            mayfly_store::Sync::Always => 4,
+            _ => 2,
+        };
+        let how = self.rng.below(ways);
         self.stepped = false;
         self.note(("reopen", how));
         let mut old_disk = None;
