@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use futures_util::StreamExt;
 use libfuzzer_sys::fuzz_target;
 use mayfly_store::{
-    Expiry, ExpiredFeed, FileOptions, FileStore, Key, ManualClock, Range, Store, StoreExt, Sync, Ttl, Value,
+    ExpiredFeed, Expiry, FileOptions, FileStore, Key, ManualClock, Range, Store, StoreExt, Sync, Ttl, Value,
 };
 
 #[allow(dead_code)]

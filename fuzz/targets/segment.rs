@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use libfuzzer_sys::fuzz_target;
-use mayfly_store::{Expiry, FileOptions, FileStore, Key, ManualClock, Range, Record, Store, StoreExt, Sync, Value};
+use mayfly_store::{
+    Expiry, FileOptions, FileStore, Key, ManualClock, Range, Record, Store, StoreExt, Sync, Value,
+};
 
 #[allow(dead_code)]
 #[path = "../../crates/mayfly-store/tests/it/sim_disk.rs"]

@@ -323,3 +323,37 @@ async fn a_really_full_file_system_is_a_clear_error_that_loses_nothing_and_passe
     all_there(&store, "b", again).await;
     store.close().await.unwrap();
 }
+
+/// The last block of a regrouped file was synced long before a kill; damage in it is damage, not a write that was
+/// cut off.
+#[tokio::test]
+async fn damage_at_the_end_of_a_regrouped_file_costs_one_record_and_is_reported() {
+    let (disk, clock) = (SimDisk::new(), Arc::new(ManualClock::default()));
+    let store = Home::Sim(disk.clone()).open(small(), &clock);
+    let mut records = BTreeMap::new();
+    for number in 0..20_u8 {
+        let (sort, bytes) = (format!("{number:02}"), vec![number; 100]);
+        store.put(&key("p", &sort), value(&bytes), after(HOUR)).await.unwrap();
+        records.insert(sort, bytes);
+    }
+    for number in 0..80 {
+        store.put(&key("filler", format!("{number}")), value([1; 1000]), after(1000)).await.unwrap();
+    }
+    clock.advance(millis(2000));
+    eventually("the first file was regrouped", || !disk.files().contains_key("0000000001.seg")).await;
+    let killed = disk.after_kill();
+    drop(store);
+    let holds = |content: &Vec<u8>| content.windows(100).position(|window| window == [7; 100]);
+    let files = killed.files();
+    let (name, at) =
+        files.iter().find_map(|(name, content)| Some((name, holds(content)?))).expect("it lives");
+    killed.flip(name, at + 50, 2);
+    let store = FileStore::open_on(Arc::new(killed.clone()), small(), clock.clone()).unwrap();
+    assert_eq!(lost(&store, &records, "a bit in a regrouped file").await, 1);
+    assert!(store.stats().corruptions > 0, "it is reported");
+    store.close().await.unwrap();
+    let mut evidence = [7; 100];
+    evidence[50] ^= 4;
+    let kept = killed.files().values().any(|content| content.windows(100).any(|window| window == evidence));
+    assert!(kept, "the damaged bytes are gone");
+}

@@ -267,10 +267,10 @@ impl SimDisk {
         state.plan = Some(Plan { at: state.calls + skip, fault, sticky });
     }
 
-    /// No more planned faults.
+    /// No more planned faults, and the past ones are forgiven.
     pub(crate) fn heal(&self) {
         let mut state = self.state();
-        (state.plan, state.write_fails_next) = (None, false);
+        (state.plan, state.fired, state.write_fails_next) = (None, false, false);
     }
 
     /// Whether the planned fault has happened.
