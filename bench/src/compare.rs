@@ -1,7 +1,7 @@
 //! The comparison: every engine through every workload, one after the other, then the tables.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -102,27 +102,30 @@ fn measure(options: &CompareOptions, dir: &Path) -> Result<Results> {
     };
     let steps = options.engines.len() * PLAN.iter().filter(|step| wanted(options, step)).count();
     let bar = progress(steps as u64)?;
-    for &engine in &options.engines {
-        let metrics = results.engines.entry(engine).or_default();
-        let dir = dir.join(engine.argument());
-        let mut filled = false;
-        for step in PLAN.iter().filter(|step| wanted(options, step)) {
-            bar.set_message(format!("{}: {}", engine.title(), step.name));
+    let mut benches: Vec<_> =
+        options.engines.iter().map(|&engine| Bench::new(engine, dir, options.records, seconds)).collect();
+    for step in PLAN.iter().filter(|step| wanted(options, step)) {
+        // One engine right after the other, so that the values of a row were measured under the same load.
+        for bench in &mut benches {
+            let what = format!("{}, {}", bench.engine.title(), step.name);
+            bar.set_message(what.clone());
             bar.tick();
-            match measure_step(step, engine, &dir, options.records, seconds, &mut filled) {
+            match bench.measure(step) {
                 Ok(measured) => {
-                    metrics.extend(
-                        measured.into_iter().map(|(name, value)| (format!("{}/{name}", step.name), value)),
-                    );
+                    let named =
+                        measured.into_iter().map(|(name, value)| (format!("{}/{name}", step.name), value));
+                    results.engines.entry(bench.engine).or_default().extend(named);
                 }
                 Err(error) => {
-                    bar.suspend(|| eprintln!("{}, {}: {error:#}", engine.title(), step.name));
-                    results.failures.push(format!("{}, {}: {error:#}", engine.title(), step.name));
+                    bar.suspend(|| eprintln!("{what}: {error:#}"));
+                    results.failures.push(format!("{what}: {error:#}"));
                 }
             }
             bar.inc(1);
         }
-        remove(&dir)?;
+    }
+    for bench in &benches {
+        remove(&bench.dir)?;
     }
     bar.finish_and_clear();
     results.machine.finish()?;
@@ -133,44 +136,53 @@ fn wanted(options: &CompareOptions, step: &Step) -> bool {
     options.only.contains(&step.part)
 }
 
-fn measure_step(
-    step: &Step,
+/// One engine with its directory.
+struct Bench {
     engine: Name,
-    dir: &Path,
+    dir: PathBuf,
     records: u64,
     seconds: f64,
-    filled: &mut bool,
-) -> Result<Metrics> {
-    let volatile = engine == Name::MayflyMem;
-    if volatile && matches!(step.part, Part::Restart | Part::Amplification) {
-        return Ok(Metrics::new());
+    /// The directory holds the records of a fill.
+    filled: bool,
+}
+
+impl Bench {
+    fn new(engine: Name, dir: &Path, records: u64, seconds: f64) -> Self {
+        Self { engine, dir: dir.join(engine.argument()), records, seconds, filled: false }
     }
-    let job = Job {
-        engine,
-        workload: step.workload,
-        dir: dir.to_owned(),
-        records,
-        seconds: seconds * step.time,
-        writers: step.load.writers,
-        in_flight: step.load.in_flight,
-    };
-    if step.fresh {
-        remove(dir)?;
-        *filled = false;
-    } else if !*filled && !volatile {
-        remove(dir)?;
-        child::run(&Job { workload: Workload::Fill, ..job.clone() })?;
-        *filled = true;
+
+    fn measure(&mut self, step: &Step) -> Result<Metrics> {
+        let volatile = self.engine == Name::MayflyMem;
+        if volatile && matches!(step.part, Part::Restart | Part::Amplification) {
+            return Ok(Metrics::new());
+        }
+        let job = Job {
+            engine: self.engine,
+            workload: step.workload,
+            dir: self.dir.clone(),
+            records: self.records,
+            seconds: self.seconds * step.time,
+            writers: step.load.writers,
+            in_flight: step.load.in_flight,
+        };
+        if step.fresh {
+            remove(&self.dir)?;
+            self.filled = false;
+        } else if !self.filled && !volatile {
+            remove(&self.dir)?;
+            child::run(&Job { workload: Workload::Fill, ..job.clone() })?;
+            self.filled = true;
+        }
+        if step.workload == Workload::Crash {
+            child::run_and_kill(&job)?;
+            self.filled = true;
+            return Ok(Metrics::new());
+        }
+        let start = Instant::now();
+        let mut metrics = child::run(&job)?;
+        metrics.insert("process_s".to_owned(), start.elapsed().as_secs_f64());
+        Ok(metrics)
     }
-    if step.workload == Workload::Crash {
-        child::run_and_kill(&job)?;
-        *filled = true;
-        return Ok(Metrics::new());
-    }
-    let start = Instant::now();
-    let mut metrics = child::run(&job)?;
-    metrics.insert("process_s".to_owned(), start.elapsed().as_secs_f64());
-    Ok(metrics)
 }
 
 fn remove(dir: &Path) -> Result<()> {
