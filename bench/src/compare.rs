@@ -110,6 +110,9 @@ fn measure(options: &CompareOptions, dir: &Path) -> Result<Results> {
             let what = format!("{}, {}", bench.engine.title(), step.name);
             bar.set_message(what.clone());
             bar.tick();
+            if bar.is_hidden() {
+                eprintln!("{}/{steps} {what}", bar.position() + 1);
+            }
             match bench.measure(step) {
                 Ok(measured) => {
                     let named =

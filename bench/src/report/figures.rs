@@ -50,7 +50,7 @@ const FIGURES: [Figure; 13] = [
     figure("memory per record beyond key and value, mem", Goal::AtMost(96.0), " B", |r| {
         r.get(Name::MayflyMem, "insert-many/memory").map(|bytes| bytes - crate::record::VALUE_BYTES as f64)
     }),
-    figure("point read vs LMDB", Goal::AtMost(1.2), "×", |r| times(r, Name::Lmdb, "read/read_us")),
+    figure("CPU per point read vs LMDB", Goal::AtMost(1.2), "×", |r| times(r, Name::Lmdb, "read/read_us")),
     figure("restart, clean", Goal::AtMost(1000.0), " ms", |r| r.get(Name::Mayfly, "clean/open_ms")),
     figure("restart after kill −9", Goal::AtMost(5000.0), " ms", |r| {
         r.get(Name::Mayfly, "after-kill/open_ms")
