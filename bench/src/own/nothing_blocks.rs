@@ -79,8 +79,8 @@ impl Options {
         let during = gone.max(Duration::from_millis(250));
         let title = backend.title();
         Ok(vec![
-            line(&format!("{title}: insert"), &written, instant, during),
-            line(&format!("{title}: read"), &read, instant, during),
+            line(&format!("{title}: insert"), &written, instant, during)?,
+            line(&format!("{title}: read"), &read, instant, during)?,
             row([
                 &format!("{title}: last record let go after"),
                 "",
@@ -166,7 +166,7 @@ async fn gather(mut clients: JoinSet<Result<Vec<Sample>>>) -> Result<Vec<Sample>
     Ok(samples)
 }
 
-fn line(what: &str, samples: &[Sample], instant: Instant, during: Duration) -> Vec<String> {
+fn line(what: &str, samples: &[Sample], instant: Instant, during: Duration) -> Result<Vec<String>> {
     let (mut before, mut after) = (micros(), micros());
     for &(end, took) in samples {
         let started = end - took;
@@ -177,7 +177,7 @@ fn line(what: &str, samples: &[Sample], instant: Instant, during: Duration) -> V
         } else {
             continue;
         };
-        histogram.saturating_record(took.as_micros() as u64);
+        histogram.record(took.as_micros() as u64)?;
     }
     let mut cells = vec![what.to_owned()];
     for histogram in [before, after] {
@@ -186,7 +186,7 @@ fn line(what: &str, samples: &[Sample], instant: Instant, during: Duration) -> V
         cells.push(cell(histogram.value_at_quantile(0.99)));
         cells.push(cell(histogram.max()));
     }
-    cells
+    Ok(cells)
 }
 
 fn millis(millis: f64) -> String {
