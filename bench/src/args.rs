@@ -53,6 +53,9 @@ pub struct CompareOptions {
     /// How long one measured phase may take; by default 10 for a million records and less for fewer
     #[arg(long)]
     pub seconds: Option<f64>,
+    /// Measures nothing: shows the results that an earlier run wrote with --json
+    #[arg(long, value_name = "FILE")]
+    pub from: Option<PathBuf>,
 }
 
 /// Where results go besides standard output, and where data lies meanwhile.

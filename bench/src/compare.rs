@@ -64,7 +64,7 @@ const fn step(
 const PLAN: [Step; 12] = [
     step(Part::Insert, "insert-16", Workload::Insert, ONE_16, true, 1.0),
     step(Part::Insert, "insert-64", Workload::Insert, ONE_64, true, 1.0),
-    step(Part::Insert, "insert-many", Workload::Insert, MANY, true, 1.0),
+    step(Part::Insert, "insert-many", Workload::Insert, MANY, true, 2.0),
     step(Part::Amplification, "amplify", Workload::Amplify, MANY, true, 1.0),
     step(Part::Expiry, "reclaim", Workload::Reclaim, MANY, true, 1.0),
     step(Part::Expiry, "wait", Workload::Wait, ONE_16, true, 0.8),
@@ -78,7 +78,13 @@ const PLAN: [Step; 12] = [
 
 /// Runs what is asked for and prints, stores and documents the results.
 pub fn run(options: &CompareOptions, output: &Output) -> Result<()> {
-    let results = measure(options, &output.dir)?;
+    let results = match &options.from {
+        Some(file) => {
+            let text = std::fs::read(file).with_context(|| format!("reading {}", file.display()))?;
+            serde_json::from_slice(&text).with_context(|| format!("{} holds no results", file.display()))?
+        }
+        None => measure(options, &output.dir)?,
+    };
     println!("{}", report::comparison(&results));
     if let Some(file) = &output.json {
         std::fs::write(file, serde_json::to_vec_pretty(&results)?)
