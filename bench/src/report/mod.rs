@@ -47,9 +47,10 @@ pub fn numbers(preset: &str, header: Vec<String>, rows: Vec<Vec<String>>) -> Tab
     table
 }
 
-/// Three significant digits, thousands as k.
+/// Three significant digits, thousands as k, millions as M.
 pub fn short(value: f64) -> String {
     match value.abs() {
+        size if size >= 999_500.0 => format!("{:.2}M", value / 1e6),
         size if size >= 99_950.0 => format!("{:.0}k", value / 1e3),
         size if size >= 9_995.0 => format!("{:.1}k", value / 1e3),
         size if size >= 99.95 => format!("{value:.0}"),
