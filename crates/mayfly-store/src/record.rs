@@ -56,9 +56,15 @@ impl Key {
 
     /// Takes a buffer of the layout described at the type; none if it breaks a limit.
     pub(crate) fn from_bytes(buffer: Bytes) -> Option<Self> {
-        let partition = u16::from_be_bytes([*buffer.first()?, *buffer.get(1)?]) as usize;
-        let sort = buffer.len().checked_sub(2 + partition)?;
-        (partition > 0 && partition <= MAX_PARTITION && sort <= MAX_SORT).then_some(Self(buffer))
+        Self::is_valid(&buffer).then_some(Self(buffer))
+    }
+
+    /// Whether a buffer has the layout described at the type.
+    pub(crate) fn is_valid(buffer: &[u8]) -> bool {
+        let Some((partition, rest)) = buffer.split_first_chunk::<2>() else { return false };
+        let partition = u16::from_be_bytes(*partition) as usize;
+        let sort = rest.len().checked_sub(partition);
+        (1..=MAX_PARTITION).contains(&partition) && sort.is_some_and(|sort| sort <= MAX_SORT)
     }
 
     fn partition_len(&self) -> usize {

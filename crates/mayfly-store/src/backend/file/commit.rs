@@ -96,7 +96,7 @@ impl Committer {
         let payload: usize = frames.iter().map(|frame| frame.key.len() + frame.value.len()).sum();
         let log = self.log_with_room(payload as u64).map_err(not_written)?;
         self.buffer.clear();
-        let places = encode_block(&mut self.buffer, log.salt, &frames, self.engine.timeline.marks(now));
+        let places = encode_block(&mut self.buffer, log.salt, 0, &frames, self.engine.timeline.marks(now));
         let start = log.size.load(Ordering::Relaxed);
         let sync = self.engine.options.sync == Sync::Always;
         let written = log.file.write_all_at(&self.buffer, start);

@@ -6,11 +6,15 @@ use crc32c::crc32c_append;
 use super::super::embedded::deadline::Deadline;
 use super::super::embedded::timeline::Marks;
 use super::varint;
+use crate::record::Key;
 
 /// The size of a block's header, and of the copy that ends it.
-pub(super) const EDGE: usize = 48;
+pub(super) const EDGE: usize = 52;
 const HEAD: &[u8; 4] = b"MFB1";
 const TAIL: &[u8; 4] = b"MFE1";
+
+/// More writes than anybody makes; a larger number is damage.
+const MAX_SEQ: u64 = u64::MAX >> 1;
 
 const DELETE: u8 = 1;
 const NEVER: u8 = 1 << 1;
@@ -53,6 +57,9 @@ pub(super) struct Block {
     pub(super) salt: Salt,
     pub(super) body: u32,
     pub(super) frames: u32,
+    /// The segment that the frames were moved from; 0 = they are new. It is unlinked only after this block was
+    /// synced, so as long as it is there it has them too.
+    pub(super) source: u32,
     pub(super) base_seq: u64,
     pub(super) base_time: u64,
     /// The latest times seen when the block was written.
@@ -63,6 +70,7 @@ pub(super) struct Block {
 pub(super) fn encode_block(
     buffer: &mut Vec<u8>,
     salt: Salt,
+    source: u32,
     frames: &[Frame<'_>],
     marks: Marks,
 ) -> Vec<(u32, u32)> {
@@ -76,6 +84,7 @@ pub(super) fn encode_block(
         salt,
         body: 0,
         frames: frames.len() as u32,
+        source,
         base_seq: frames.iter().map(|frame| frame.seq).min().unwrap_or(0),
         base_time: times.min().unwrap_or(0),
         marks,
@@ -104,8 +113,9 @@ fn encode_edge(block: &Block, magic: &[u8; 4]) -> [u8; EDGE] {
     edge[24..32].copy_from_slice(&block.marks.line.to_le_bytes());
     edge[32..40].copy_from_slice(&block.marks.wall.to_le_bytes());
     edge[40..44].copy_from_slice(&block.frames.to_le_bytes());
-    let crc = block.salt.checksum(&edge[..44]);
-    edge[44..].copy_from_slice(&crc.to_le_bytes());
+    edge[44..48].copy_from_slice(&block.source.to_le_bytes());
+    let crc = block.salt.checksum(&edge[..48]);
+    edge[48..].copy_from_slice(&crc.to_le_bytes());
     edge
 }
 
@@ -113,10 +123,11 @@ fn decode_edge(bytes: &[u8], magic: &[u8; 4], salt: Salt) -> Option<Block> {
     let edge: &[u8; EDGE] = bytes.first_chunk()?;
     let long = |at: usize| u64::from_le_bytes(edge[at..at + 8].try_into().expect("eight bytes"));
     let short = |at: usize| u32::from_le_bytes(edge[at..at + 4].try_into().expect("four bytes"));
-    (&edge[..4] == magic && short(44) == salt.checksum(&edge[..44])).then(|| Block {
+    (&edge[..4] == magic && short(48) == salt.checksum(&edge[..48])).then(|| Block {
         salt,
         body: short(4),
         frames: short(40),
+        source: short(44),
         base_seq: long(8),
         base_time: long(16),
         marks: Marks { line: long(24), wall: long(32) },
@@ -174,7 +185,7 @@ pub(super) fn decode_frame<'a>(bytes: &'a [u8], block: &Block) -> Option<(Frame<
     }
     let (&kind, head) = body.split_first()?;
     body = head;
-    let seq = block.base_seq.wrapping_add(varint::take(&mut body)?);
+    let seq = block.base_seq.checked_add(varint::take(&mut body)?).filter(|&seq| seq <= MAX_SEQ)?;
     let deadline = match kind & (DELETE | NEVER | ABSOLUTE) {
         0 => Deadline::relative(time(block, &mut body)?),
         ABSOLUTE => Deadline::absolute(time(block, &mut body)?),
@@ -189,6 +200,9 @@ pub(super) fn decode_frame<'a>(bytes: &'a [u8], block: &Block) -> Option<(Frame<
     let written = block.marks.line.saturating_sub(age);
     let key_len = usize::try_from(varint::take(&mut body)?).ok()?;
     let (key, value) = body.split_at_checked(key_len)?;
+    if !Key::is_valid(key) {
+        return None;
+    }
     Some((Frame { seq, delete: kind & DELETE != 0, deadline, guard, written, key, value }, len))
 }
 
@@ -226,9 +240,9 @@ mod tests {
     fn a_block_survives_the_round_trip() {
         let mut buffer = Vec::new();
         let marks = Marks { line: 1_000, wall: 2_000 };
-        let places = encode_block(&mut buffer, SALT, &frames(), marks);
+        let places = encode_block(&mut buffer, SALT, 3, &frames(), marks);
         let block = decode_head(&buffer, SALT).unwrap();
-        assert_eq!((block.frames, block.marks), (4, marks));
+        assert_eq!((block.frames, block.source, block.marks), (4, 3, marks));
         assert_eq!(decode_tail(&buffer[EDGE + block.body as usize..], SALT), Some(block));
         for (expected, (at, len)) in frames().iter().zip(places) {
             let (frame, read) = decode_frame(&buffer[at as usize..], &block).unwrap();
@@ -239,7 +253,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_anywhere_in_a_frame_is_noticed() {
         let mut buffer = Vec::new();
-        let places = encode_block(&mut buffer, SALT, &frames()[..1], Marks { line: 1_000, wall: 0 });
+        let places = encode_block(&mut buffer, SALT, 0, &frames()[..1], Marks { line: 1_000, wall: 0 });
         let block = decode_head(&buffer, SALT).unwrap();
         let (at, len) = places[0];
         for bit in at * 8..(at + len) * 8 {

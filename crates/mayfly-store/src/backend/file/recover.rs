@@ -3,7 +3,7 @@
 //! Of several writes of a key the latest counts, wherever it lies. A torn tail is cut. Damaged bytes are copied
 //! into a `.bad` file and reported, and their segment is never deleted.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,7 +16,7 @@ use super::super::embedded::timeline::{LastRun, Marks, Now, Timeline};
 use super::clock_file::{ClockFile, Noted};
 use super::disk::Disk;
 use super::engine::not_written;
-use super::frame::Frame;
+use super::frame::{Block, Frame};
 use super::scan::{Finding, walk};
 use super::segment::{HEADER, Place, Role, Segment, id_of, name_of, unreadable};
 use super::snapshot::{self, Listed, Snapshot};
@@ -57,7 +57,8 @@ pub(super) fn recover(disk: &dyn Disk, clock: Arc<dyn Clock>) -> Result<Recovere
     let subscribers = subscribers::load(disk, &names)?;
     let segments = load_segments(disk, &names)?;
     let snapshot = snapshot::load(disk)?.filter(|_| noted.clean);
-    let mut recovered = match snapshot.filter(|snapshot| lists_all(snapshot, &segments)) {
+    let to_believe = |snapshot: &Snapshot| lists_all(snapshot, &segments) && snapshot.is_sound();
+    let mut recovered = match snapshot.filter(to_believe) {
         Some(snapshot) => from_snapshot(&snapshot, segments, clock, noted, clock_file, subscribers),
         None => Scan::new(disk, segments, noted, subscribers).run(clock, clock_file),
     }?;
@@ -116,7 +117,7 @@ fn from_snapshot(
             true => expired.extend(Key::from_bytes(Bytes::copy_from_slice(key)).map(|key| (key, slot))),
         },
     );
-    debug_assert!(sound.is_some(), "the checksum of the snapshot was right");
+    debug_assert!(sound.is_some(), "only a sound snapshot is believed");
     in_order(&mut expired, &timeline);
     backlog.extend(expired);
     Ok(Recovered {
@@ -204,8 +205,8 @@ impl<'a> Scan<'a> {
         let segments: Vec<Arc<Segment>> = self.segments.values().cloned().collect();
         let newest_log = segments.iter().rfind(|segment| segment.role == Role::Log).map(|segment| segment.id);
         for segment in segments {
-            let may_be_torn = segment.role == Role::Slice || Some(segment.id) == newest_log;
-            self.read(&segment, may_be_torn && !self.noted.clean)?;
+            let was_written = segment.role == Role::Slice || Some(segment.id) == newest_log;
+            self.read(&segment, was_written && !self.noted.clean)?;
         }
         let last = self.noted.last_run(self.marks);
         let timeline = Timeline::start(clock, last)?;
@@ -226,7 +227,8 @@ impl<'a> Scan<'a> {
         })
     }
 
-    fn read(&mut self, segment: &Segment, may_be_torn: bool) -> Result<()> {
+    /// Reads a segment. `was_written` says whether a crash may have cut its last write off.
+    fn read(&mut self, segment: &Segment, was_written: bool) -> Result<()> {
         let name = name_of(segment.id);
         let content = segment.file.read_all().map_err(|error| unreadable(&name, error))?;
         let mut damage = Vec::new();
@@ -234,7 +236,12 @@ impl<'a> Scan<'a> {
             damage.push((0, HEADER, "the header of the file is damaged"));
         }
         let mut torn = None;
-        walk(&content, HEADER, segment.salt, may_be_torn, |finding| match finding {
+        let here: BTreeSet<u32> = self.segments.keys().copied().collect();
+        // A block that was moved here was synced before its source was unlinked: without the source it is whole.
+        let may_be_torn = |block: Option<&Block>| {
+            was_written && block.is_none_or(|block| block.source == 0 || here.contains(&block.source))
+        };
+        walk(&content, HEADER, segment.salt, &may_be_torn, |finding| match finding {
             Finding::Frame { frame, block, offset, len } => {
                 self.marks.line = self.marks.line.max(block.marks.line);
                 self.marks.wall = self.marks.wall.max(block.marks.wall);
@@ -243,14 +250,17 @@ impl<'a> Scan<'a> {
                 self.take(&frame, place);
             }
             Finding::Damage { offset, len, reason } => damage.push((offset, len, reason)),
-            Finding::TornTail { offset } => torn = Some(offset),
+            Finding::TornTail { offset, doubtful } => torn = Some((offset, doubtful)),
         });
-        if let Some(offset) = torn {
+        if let Some((offset, doubtful)) = torn {
+            if doubtful {
+                self.put_aside(segment, &content[offset..], offset)?;
+            }
             tracing::info!(file = name, offset, bytes = content.len() - offset, "cutting a torn tail");
             segment.file.truncate(offset as u64).map_err(not_written)?;
             segment.size.store(offset as u64, Ordering::Relaxed);
         }
-        if may_be_torn {
+        if was_written {
             // A killed process may have left whole blocks that never reached the disk. What is shown from now on
             // must not be lost with the next power cut.
             segment.file.sync_data().map_err(not_written)?;
@@ -313,9 +323,14 @@ impl<'a> Scan<'a> {
         tracing::error!(file = name, offset = at, bytes = len, reason, "damaged bytes were put aside");
         self.corruptions += 1;
         segment.damaged.store(true, Ordering::Relaxed);
+        self.put_aside(segment, &content[at..at + len], at)
+    }
+
+    /// Keeps a copy of bytes that are not understood.
+    fn put_aside(&self, segment: &Segment, bytes: &[u8], at: usize) -> Result<()> {
         let write = || {
             let file = self.disk.create(&format!("{:010}-{at}.bad", segment.id))?;
-            file.write_all_at(&content[at..at + len], 0)?;
+            file.write_all_at(bytes, 0)?;
             file.sync_data()
         };
         write().map_err(not_written)

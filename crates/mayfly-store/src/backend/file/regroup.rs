@@ -12,7 +12,7 @@ use super::super::embedded::deadline::Deadline;
 use super::super::embedded::timeline::Now;
 use super::engine::Engine;
 use super::frame::{Frame, encode_block};
-use super::scan::{Finding, walk};
+use super::scan::{FINISHED, Finding, walk};
 use super::segment::{HEADER, Place, Role, Segment};
 
 /// So many slices may be open at a time; the smallest is ended for a new one.
@@ -115,7 +115,7 @@ impl Regrouper {
         let older_elsewhere = self.engine.segments.min_seq_besides(segment.id);
         let mut slices: BTreeMap<Slice, Vec<Survivor<'_>>> = BTreeMap::new();
         let mut damaged = false;
-        walk(&content, HEADER, segment.salt, false, |finding| match finding {
+        walk(&content, HEADER, segment.salt, FINISHED, |finding| match finding {
             Finding::Frame { frame, offset, len, .. } => {
                 let place = Place { segment: segment.id, offset: offset as u32, len: len as u32 };
                 if let Some(survivor) = self.survivor(frame, place, floor, older_elsewhere) {
@@ -128,7 +128,7 @@ impl Regrouper {
         });
         let mut moved = Vec::new();
         for (slice, survivors) in &slices {
-            self.append(*slice, survivors, now, &mut moved)?;
+            self.append(*slice, segment.id, survivors, now, &mut moved)?;
         }
         self.relocate(&moved);
         if damaged {
@@ -160,6 +160,7 @@ impl Regrouper {
     fn append<'a>(
         &mut self,
         slice: Slice,
+        source: u32,
         survivors: &'a [Survivor<'a>],
         now: Now,
         moved: &mut Vec<(Survivor<'a>, Place)>,
@@ -177,7 +178,8 @@ impl Regrouper {
             let frames: Vec<Frame<'_>> = block.iter().map(|survivor| survivor.frame).collect();
             let mut buffer = Vec::new();
             let segment = self.slice_with_room(slice, bytes as u64)?;
-            let places = encode_block(&mut buffer, segment.salt, &frames, self.engine.timeline.marks(now));
+            let places =
+                encode_block(&mut buffer, segment.salt, source, &frames, self.engine.timeline.marks(now));
             let start = segment.size.load(Ordering::Relaxed);
             // One block at a time is unsynced, so that only the last one of a file can be torn.
             if let Err(error) =

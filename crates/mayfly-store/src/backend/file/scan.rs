@@ -11,16 +11,23 @@ pub(super) enum Finding<'a> {
     Frame { frame: Frame<'a>, block: Block, offset: usize, len: usize },
     /// Bytes that make no sense although sound ones follow, or although nothing was being written there.
     Damage { offset: usize, len: usize, reason: &'static str },
-    /// From here to the end lies a block whose writing did not finish. It was never acknowledged.
-    TornTail { offset: usize },
+    /// From here to the end lies a block whose writing did not finish: it was never acknowledged. If it has all
+    /// its bytes, or nothing tells how many it should have, it might also be an acknowledged one with damage.
+    TornTail { offset: usize, doubtful: bool },
 }
 
-/// Walks over the blocks of `content`, which begin at `start`. `may_be_torn` says whether writing may have been cut off at the end.
+/// Whether the writing of the last block may have been cut off; it is asked with the block if that can be told.
+pub(super) type MayBeTorn<'a> = &'a dyn Fn(Option<&Block>) -> bool;
+
+/// For files to which nothing was being written.
+pub(super) const FINISHED: MayBeTorn<'static> = &|_| false;
+
+/// Walks over the blocks of `content`, which begin at `start`.
 pub(super) fn walk<'a>(
     content: &'a [u8],
     start: usize,
     salt: Salt,
-    may_be_torn: bool,
+    may_be_torn: MayBeTorn<'_>,
     mut found: impl FnMut(Finding<'a>),
 ) {
     let mut at = start;
@@ -37,14 +44,14 @@ fn walk_block<'a>(
     content: &'a [u8],
     at: usize,
     block: &Block,
-    may_be_torn: bool,
+    may_be_torn: MayBeTorn<'_>,
     found: &mut impl FnMut(Finding<'a>),
 ) -> usize {
     let end = at + EDGE + block.body as usize;
     let next = end + EDGE;
     let (last, cut) = (next >= content.len(), next > content.len());
-    if last && may_be_torn && (cut || !is_whole(content, at, block)) {
-        found(Finding::TornTail { offset: at });
+    if last && (cut || !is_whole(content, at, block)) && may_be_torn(Some(block)) {
+        found(Finding::TornTail { offset: at, doubtful: !cut });
         return content.len();
     }
     walk_frames(content, at + EDGE, end.min(content.len()), block, found);
@@ -95,7 +102,7 @@ fn walk_without_head<'a>(
     content: &'a [u8],
     at: usize,
     salt: Salt,
-    may_be_torn: bool,
+    may_be_torn: MayBeTorn<'_>,
     found: &mut impl FnMut(Finding<'a>),
 ) -> usize {
     for next in at + 1..content.len() {
@@ -106,17 +113,20 @@ fn walk_without_head<'a>(
         let tail =
             decode_tail(&content[next..], salt).filter(|block| next == at + EDGE + block.body as usize);
         if let Some(block) = tail {
-            if may_be_torn && next + EDGE >= content.len() && !is_whole(content, at, &block) {
-                break;
+            let last = next + EDGE >= content.len();
+            if last && !is_whole(content, at, &block) && may_be_torn(Some(&block)) {
+                found(Finding::TornTail { offset: at, doubtful: true });
+                return content.len();
             }
             found(Finding::Damage { offset: at, len: EDGE, reason: "the header of a block is damaged" });
             walk_frames(content, at + EDGE, next, &block, found);
             return next + EDGE;
         }
     }
-    found(match may_be_torn {
-        true => Finding::TornTail { offset: at },
-        false => Finding::Damage { offset: at, len: content.len() - at, reason: "the last block is damaged" },
+    let len = content.len() - at;
+    found(match may_be_torn(None) {
+        true => Finding::TornTail { offset: at, doubtful: len >= EDGE },
+        false => Finding::Damage { offset: at, len, reason: "the last block is damaged" },
     });
     content.len()
 }

@@ -112,6 +112,11 @@ fn parse_head(content: Vec<u8>) -> Option<Snapshot> {
 }
 
 impl Snapshot {
+    /// Whether all of it makes sense.
+    pub(super) fn is_sound(&self) -> bool {
+        self.records(|_, _| {}, |_, _| {}).is_some()
+    }
+
     /// Hands over the items of the feed, then the live records. None if the content makes no sense.
     pub(super) fn records(
         &self,
@@ -133,7 +138,7 @@ impl Snapshot {
 
 fn take_record<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], Slot<Place>)> {
     let len = varint::take(rest)? as usize;
-    let (key, after) = rest.split_at_checked(len)?;
+    let (key, after) = rest.split_at_checked(len).filter(|(key, _)| Key::is_valid(key))?;
     *rest = after;
     let deadline = Deadline::from_bits(varint::take(rest)?);
     let seq = varint::take(rest)?;

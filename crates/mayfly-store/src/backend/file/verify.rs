@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::engine::Engine;
-use super::scan::{Finding, walk};
+use super::scan::{FINISHED, Finding, walk};
 use super::segment::{HEADER, Header, name_of, unreadable};
 use crate::error::Result;
 
@@ -60,10 +60,10 @@ pub fn inspect(name: &str, content: &[u8]) -> Result<VerifyReport> {
     if !sound {
         report.damaged.push(damage(0, HEADER, "the header of the file is damaged"));
     }
-    walk(content, HEADER, header.unwrap_or_default().salt, false, |finding| match finding {
+    walk(content, HEADER, header.unwrap_or_default().salt, FINISHED, |finding| match finding {
         Finding::Frame { .. } => report.frames += 1,
         Finding::Damage { offset, len, reason } => report.damaged.push(damage(offset, len, reason)),
-        Finding::TornTail { offset } => {
+        Finding::TornTail { offset, .. } => {
             report.damaged.push(damage(offset, content.len() - offset, "the last block was not finished"));
         }
     });
@@ -87,6 +87,7 @@ impl Engine {
             total.damaged.extend(report.damaged);
             progress(VerifyProgress { bytes_done: total.bytes, bytes_total });
         }
+        self.corruptions.fetch_max(total.damaged.len() as u64, Ordering::Relaxed);
         Ok(total)
     }
 }

@@ -42,7 +42,7 @@ fn a_shard_equals_a_map_under_random_changes() {
         let mut line = 0;
         for seq in 0..5_000 {
             let number = next(&mut state) % 700;
-            let key = vec![0, 1, b'p', (number >> 8) as u8, number as u8].repeat(1 + number as usize % 9);
+            let key = [0, 1, b'p', (number >> 8) as u8, number as u8].repeat(1 + number as usize % 9);
             match next(&mut state) % 10 {
                 0..6 => {
                     let deadline = line + 1 + next(&mut state) % 400;
