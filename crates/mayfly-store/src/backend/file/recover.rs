@@ -16,7 +16,7 @@ use super::super::embedded::timeline::{LastRun, Marks, Now, Timeline};
 use super::clock_file::{ClockFile, Noted};
 use super::disk::Disk;
 use super::engine::not_written;
-use super::frame::{Block, Frame};
+use super::frame::{Block, Frame, encode_block};
 use super::scan::{Finding, walk};
 use super::segment::{HEADER, Place, Role, Segment, id_of, name_of, unreadable};
 use super::snapshot::{self, Listed, Snapshot};
@@ -257,8 +257,7 @@ impl<'a> Scan<'a> {
                 self.put_aside(segment, &content[offset..], offset)?;
             }
             tracing::info!(file = name, offset, bytes = content.len() - offset, "cutting a torn tail");
-            segment.file.truncate(offset as u64).map_err(not_written)?;
-            segment.size.store(offset as u64, Ordering::Relaxed);
+            self.cut(segment, offset as u64)?;
         }
         if was_written {
             // A killed process may have left whole blocks that never reached the disk. What is shown from now on
@@ -268,6 +267,20 @@ impl<'a> Scan<'a> {
         for (offset, len, reason) in damage {
             self.quarantine(segment, &content, offset, len, reason)?;
         }
+        Ok(())
+    }
+
+    /// Cuts a torn tail off and ends the file with an empty block: the block before was acknowledged, and must not
+    /// be taken for torn next time, should it ever be damaged. On a full disk it goes without.
+    fn cut(&self, segment: &Segment, offset: u64) -> Result<()> {
+        segment.file.truncate(offset).map_err(not_written)?;
+        let mut end = Vec::new();
+        encode_block(&mut end, segment.salt, 0, &[], self.marks);
+        let size = match segment.file.write_all_at(&end, offset) {
+            Ok(()) => offset + end.len() as u64,
+            Err(_) => segment.file.truncate(offset).map(|()| offset).map_err(not_written)?,
+        };
+        segment.size.store(size, Ordering::Relaxed);
         Ok(())
     }
 
@@ -287,8 +300,8 @@ impl<'a> Scan<'a> {
         }
         self.index.write(frame.key, |shard| {
             // Of two copies of one write, one may have been reduced to what it hides: the whole one counts.
-            let later =
-                |known: &Slot<Place>| (known.seq, known.place.len != DELETED) <= (slot.seq, !frame.delete);
+            let rank = |slot: &Slot<Place>| (slot.seq, slot.place.len != DELETED, slot.deadline.millis());
+            let later = |known: &Slot<Place>| rank(known) <= rank(&slot);
             if shard.get(frame.key).is_none_or(later) {
                 shard.insert(frame.key, slot, Now::ZERO);
             }
