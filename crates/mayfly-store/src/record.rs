@@ -160,6 +160,13 @@ pub struct Put {
     pub expiry: Expiry,
 }
 
+impl Put {
+    /// A write of one record.
+    pub fn new(key: &Key, value: Value, expiry: Expiry) -> Self {
+        Self { key: key.clone(), value, expiry }
+    }
+}
+
 /// A part of one partition: start inclusive, finish exclusive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Range {

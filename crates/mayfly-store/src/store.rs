@@ -86,7 +86,7 @@ pub trait Store: fmt::Debug + Send + Sync + 'static {
 pub trait StoreExt: Store {
     /// Writes one record, whatever was there.
     async fn put(&self, key: &Key, value: Value, expiry: Expiry) -> Result<()> {
-        self.put_batch(vec![Put { key: key.clone(), value, expiry }]).await
+        self.put_batch(vec![Put::new(key, value, expiry)]).await
     }
 
     /// Deletes a record whatever its value; true iff there was a live one.

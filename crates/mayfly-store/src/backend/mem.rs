@@ -13,7 +13,7 @@ use super::embedded::backlog::Backlog;
 use super::embedded::deadline::Deadline;
 use super::embedded::index::{Index, Shard, Slot};
 use super::embedded::janitor::{Bell, Janitor};
-use super::embedded::pages::{Page, read_pages};
+use super::embedded::pages::read_pages;
 use super::embedded::reaper::Reaper;
 use super::embedded::timeline::{LastRun, Now, Timeline};
 use crate::error::{Error, ErrorKind, Result};
@@ -161,18 +161,11 @@ impl Shared {
         Record { key, value, expires_at }
     }
 
-    /// The next page of a range, and where to go on; none at the end.
-    fn page(&self, range: &Range, after: Option<&Key>, limit: usize) -> Result<Option<Page>> {
+    /// The record of a slot that a range read has met, if it lives or has been renewed by now.
+    fn resolve(&self, key: Key, slot: Slot<Held>) -> Result<Option<Record>> {
         let now = self.open()?;
-        let page = self.index.page(range, after, limit);
-        let Some((last, _)) = page.last() else { return Ok(None) };
-        let last = last.clone();
-        let live = page.into_iter().filter_map(|(key, slot)| {
-            let slot = self.if_live(&key, slot, now)?;
-            let deadline = slot.deadline;
-            Some((self.record(key, slot), deadline))
-        });
-        Ok(Some((live.collect(), last)))
+        let live = if slot.deadline.is_past(now) { self.live(&key, now) } else { Some(slot) };
+        Ok(live.map(|slot| self.record(key, slot)))
     }
 }
 
@@ -250,13 +243,11 @@ impl Store for MemStore {
     }
 
     fn read(&self, range: Range) -> RecordStream {
-        let next_page = move |shared: Arc<Shared>, after: Option<Key>, limit| {
-            std::future::ready(shared.page(&range, after.as_ref(), limit))
+        let next_page = move |shared: &Shared, after: Option<&Key>, limit| {
+            shared.open().map(|_| shared.index.page(&range, after, limit))
         };
-        let look_again = |shared: Arc<Shared>, key: Key| {
-            std::future::ready(shared.open().map(|now| shared.live(&key, now).map(|slot| shared.entry(slot))))
-        };
-        read_pages(self.shared.clone(), next_page, |shared| shared.timeline.now(), look_again)
+        let resolve = |shared: Arc<Shared>, key, slot| std::future::ready(shared.resolve(key, slot));
+        read_pages(self.shared.clone(), next_page, resolve)
     }
 
     async fn query_ttl(&self, key: &Key) -> Result<TtlState> {

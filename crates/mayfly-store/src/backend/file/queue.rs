@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::sync::oneshot;
 
 use super::engine::closed;
 use crate::error::Result;
-use crate::record::{Key, Put, Value};
-use crate::time::Expiry;
+use crate::record::{Key, Put};
 
 /// A write that somebody asks for.
 #[derive(Debug)]
@@ -39,6 +38,9 @@ pub(super) struct Request {
     pub(super) op: Op,
     pub(super) reply: oneshot::Sender<Result<Outcome>>,
 }
+
+/// A batch of so many is committed without waiting for more.
+const LARGE_BATCH: usize = 1024;
 
 /// What the committer finds.
 #[derive(Debug)]
@@ -87,6 +89,12 @@ impl Queue {
             self.changed.wait_for(&mut state, at_most);
         }
         state.poked = false;
+        // Callers that were just answered are about to come back: while each turn brings more, it pays to wait.
+        let mut before = 0;
+        while state.requests.len() > before && before < LARGE_BATCH {
+            before = state.requests.len();
+            MutexGuard::unlocked(&mut state, std::thread::yield_now);
+        }
         match (state.requests.is_empty(), state.closed) {
             (false, _) => Taken::Requests(std::mem::take(&mut state.requests)),
             (true, false) => Taken::Nothing,
@@ -111,12 +119,5 @@ impl Queue {
     pub(super) fn close(&self) {
         self.state.lock().closed = true;
         self.changed.notify_one();
-    }
-}
-
-impl Op {
-    /// A put of one record.
-    pub(super) fn put(key: &Key, value: Value, expiry: Expiry) -> Put {
-        Put { key: key.clone(), value, expiry }
     }
 }

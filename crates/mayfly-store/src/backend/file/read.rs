@@ -6,16 +6,12 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 
 use super::super::embedded::index::Slot;
-use super::super::embedded::pages::Page;
 use super::super::embedded::timeline::Now;
 use super::engine::Engine;
 use super::frame::{Block, decode_frame};
 use super::segment::{Place, name_of};
 use crate::error::{Error, ErrorKind, Result};
-use crate::record::{Entry, Key, Range, Record, Value};
-
-/// A page of a range read ends when its values reach this size.
-const PAGE_BYTES: u64 = 1 << 20;
+use crate::record::{Entry, Key, Record, Value};
 
 /// Frames up to this size are read without an allocation of their own.
 const SMALL: usize = 512;
@@ -123,29 +119,13 @@ impl Engine {
         Ok(found.map(|(value, slot)| Entry { value, expires_at: self.timeline.expires_at(slot.deadline) }))
     }
 
-    /// The next page of a range, and where to go on; none at the end.
-    pub(super) async fn page(
-        self: Arc<Self>,
-        range: Range,
-        after: Option<Key>,
-        limit: usize,
-    ) -> Result<Option<Page>> {
+    /// The record of a slot that a range read has met, if it lives or has been renewed by now.
+    pub(super) async fn resolve(self: Arc<Self>, key: Key, slot: Slot<Place>) -> Result<Option<Record>> {
         let now = self.open()?;
-        let mut records = Vec::new();
-        let (mut last, mut bytes) = (None, 0);
-        for (key, slot) in self.index.page(&range, after.as_ref(), limit) {
-            last = Some(key.clone());
-            if let Some(slot) = self.if_live(&key, slot, now).await?
-                && let Some((value, slot)) = self.value(&key, slot).await?
-            {
-                bytes += u64::from(slot.place.len);
-                let expires_at = self.timeline.expires_at(slot.deadline);
-                records.push((Record { key, value, expires_at }, slot.deadline));
-            }
-            if bytes >= PAGE_BYTES {
-                break;
-            }
-        }
-        Ok(last.map(|last| (records, last)))
+        let entry = match slot.deadline.is_past(now) {
+            true => self.entry(&key).await?,
+            false => self.entry_of(&key, slot).await?,
+        };
+        Ok(entry.map(|Entry { value, expires_at }| Record { key, value, expires_at }))
     }
 }

@@ -260,7 +260,7 @@ impl Store for FileStore {
     }
 
     async fn insert_if_not_exists(&self, key: &Key, value: Value, expiry: Expiry) -> Result<bool> {
-        let outcome = self.engine.queue.submit(Op::Insert(Op::put(key, value, expiry))).await?;
+        let outcome = self.engine.queue.submit(Op::Insert(Put::new(key, value, expiry))).await?;
         Ok(outcome == Outcome::Applied)
     }
 
@@ -274,7 +274,7 @@ impl Store for FileStore {
         self.engine.timeline.deadline(expiry, self.engine.open()?)?;
         loop {
             let Some(slot) = self.compare(key, expected).await? else { return Ok(false) };
-            let put = Op::put(key, new.clone(), expiry);
+            let put = Put::new(key, new.clone(), expiry);
             if self.engine.queue.submit(Op::Swap { put, seq: slot.seq }).await? == Outcome::Applied {
                 return Ok(true);
             }
@@ -292,9 +292,10 @@ impl Store for FileStore {
     }
 
     fn read(&self, range: Range) -> RecordStream {
-        let next_page = move |engine: Arc<Engine>, after, limit| engine.page(range.clone(), after, limit);
-        let look_again = |engine: Arc<Engine>, key: Key| async move { engine.entry(&key).await };
-        read_pages(self.engine.clone(), next_page, |engine| engine.timeline.now(), look_again)
+        let next_page = move |engine: &Engine, after: Option<&Key>, limit| {
+            engine.open().map(|_| engine.index.page(&range, after, limit))
+        };
+        read_pages(self.engine.clone(), next_page, Engine::resolve)
     }
 
     async fn query_ttl(&self, key: &Key) -> Result<TtlState> {
