@@ -39,8 +39,9 @@ pub fn report(bench: Bench, output: &Output, run: impl FnOnce(&Path) -> Result<F
     let dir = output.dir.join(part);
     std::fs::create_dir_all(&output.dir)?;
     let mut machine = Machine::look(&output.dir)?;
+    // A run that was killed leaves its records behind; the memory backend leaves nothing.
+    let _ = std::fs::remove_dir_all(&dir);
     let findings = run(&dir);
-    // Nothing may have been created there, for example by the memory backend.
     let _ = std::fs::remove_dir_all(&dir);
     let findings = findings?;
     machine.finish()?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use parking_lot::{Condvar, Mutex, MutexGuard};
+use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
 
 use super::engine::closed;
@@ -38,9 +38,6 @@ pub(super) struct Request {
     pub(super) op: Op,
     pub(super) reply: oneshot::Sender<Result<Outcome>>,
 }
-
-/// A batch of so many is committed without waiting for more.
-const LARGE_BATCH: usize = 1024;
 
 /// What the committer finds.
 #[derive(Debug)]
@@ -89,12 +86,6 @@ impl Queue {
             self.changed.wait_for(&mut state, at_most);
         }
         state.poked = false;
-        // Callers that were just answered are about to come back: while each turn brings more, it pays to wait.
-        let mut before = 0;
-        while state.requests.len() > before && before < LARGE_BATCH {
-            before = state.requests.len();
-            MutexGuard::unlocked(&mut state, std::thread::yield_now);
-        }
         match (state.requests.is_empty(), state.closed) {
             (false, _) => Taken::Requests(std::mem::take(&mut state.requests)),
             (true, false) => Taken::Nothing,
