@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
+
 use super::deadline::{Deadline, MAX_MILLIS};
 use crate::error::{Error, ErrorKind, Result};
 use crate::time::{Alarm, Clock, Expiry, MAX_TTL, Timestamp};
@@ -71,6 +73,8 @@ pub(crate) struct Timeline {
     latest_wall: AtomicU64,
     steps: AtomicU64,
     shifts: AtomicU64,
+    /// Held by the thread that decides whether the wall clock has stepped.
+    stepping: Mutex<()>,
 }
 
 impl Timeline {
@@ -108,6 +112,7 @@ impl Timeline {
             latest_wall: AtomicU64::new(last.latest.wall.max(wall)),
             steps: AtomicU64::new(set_back.into()),
             shifts: AtomicU64::new(0),
+            stepping: Mutex::new(()),
         })
     }
 
@@ -128,13 +133,31 @@ impl Timeline {
     }
 
     /// The clocks have moved against each other: by slewing, which only shifts translations once it has added
-    /// up, or by a step.
+    /// up, or by a step. What looks like a step may be a reading from before the last one, so it is read again,
+    /// by one thread at a time.
     fn compare_clocks(&self, observed: i64) {
+        let before = self.observed.load(Ordering::Relaxed);
+        if before.abs_diff(observed) <= STEP {
+            let relaxed = Ordering::Relaxed;
+            if self.observed.compare_exchange(before, observed, relaxed, relaxed).is_ok() {
+                self.follow(observed);
+            }
+            return;
+        }
+        let _one_at_a_time = self.stepping.lock();
+        let moment = self.clock.now();
+        let line = self.anchor_line + moment.boot.saturating_sub(self.anchor_boot).as_millis() as u64;
+        let observed = (moment.wall.as_millis() as i64).wrapping_sub(line as i64);
         let before = self.observed.swap(observed, Ordering::Relaxed);
         if before.abs_diff(observed) > STEP {
             self.steps.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(by_ms = observed.wrapping_sub(before), "the wall clock stepped");
         }
+        self.follow(observed);
+    }
+
+    /// Translates deadlines by the new difference once it is far from the one in use.
+    fn follow(&self, observed: i64) {
         if self.offset.load(Ordering::Relaxed).abs_diff(observed) > STEP {
             self.offset.store(observed, Ordering::Relaxed);
             self.shifts.fetch_add(1, Ordering::Relaxed);
