@@ -9,14 +9,11 @@ use super::super::embedded::index::{Shard, Slot};
 use super::super::embedded::timeline::Now;
 use super::batch::{Batch, Write};
 use super::engine::{Engine, not_written};
-use super::frame::{Frame, encode_block};
+use super::frame::{BLOCK_BYTES, Frame, encode_block};
 use super::options::Sync;
 use super::queue::{Request, Taken};
 use super::segment::{Place, Role, Segment};
 use crate::error::{Error, ErrorKind};
-
-/// A block is closed when it holds this much, so that no caller waits for too much of others.
-const BLOCK_BYTES: usize = 4 << 20;
 
 #[derive(Debug)]
 pub(super) struct Committer {

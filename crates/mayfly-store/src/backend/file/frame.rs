@@ -10,6 +10,8 @@ use crate::record::Key;
 
 /// The size of a block's header, and of the copy that ends it.
 pub(super) const EDGE: usize = 52;
+/// A block is closed when it holds this much, so that no caller waits for too much of others.
+pub(super) const BLOCK_BYTES: usize = 4 << 20;
 const HEAD: &[u8; 4] = b"MFB1";
 const TAIL: &[u8; 4] = b"MFE1";
 

@@ -35,10 +35,11 @@ impl Maintainer {
         let engine = self.engine.clone();
         let now = engine.timeline.now();
         self.reap(now);
-        if let Err(error) = engine.segments.drop_empty(engine.guard_floor(now)) {
+        let floor = engine.guard_floor(now);
+        if let Err(error) = engine.segments.drop_empty(floor) {
             tracing::warn!(%error, "a data file could not be unlinked");
         }
-        self.look_for_dead_weight(now);
+        self.look_for_dead_weight(now, floor);
         let heartbeat = HEARTBEAT.as_millis() as u64;
         let shifts = engine.timeline.shifts();
         if now.line >= self.noted + heartbeat || shifts != self.shifts {
@@ -63,9 +64,8 @@ impl Maintainer {
     }
 
     /// Has mostly dead segments regrouped, and an open log that is mostly dead ended first.
-    fn look_for_dead_weight(&self, now: Now) {
+    fn look_for_dead_weight(&self, now: Now, floor: u64) {
         let engine = &self.engine;
-        let floor = engine.guard_floor(now);
         for segment in engine.segments.all() {
             if !is_worthwhile(&segment, now, floor) {
                 continue;

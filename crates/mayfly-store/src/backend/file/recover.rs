@@ -287,7 +287,6 @@ impl<'a> Scan<'a> {
     /// Lets a frame into the index if it is the latest of its key.
     fn take(&mut self, frame: &Frame<'_>, place: Place) {
         self.last_seq = self.last_seq.max(frame.seq);
-        let Some(key) = Key::from_bytes(Bytes::copy_from_slice(frame.key)) else { return };
         let len = if frame.delete { DELETED } else { place.len };
         let slot = Slot { deadline: frame.deadline, seq: frame.seq, place: Place { len, ..place } };
         if !self.subscribers.is_empty() {
@@ -295,7 +294,8 @@ impl<'a> Scan<'a> {
             self.history.entry(hash).or_default().push((frame.seq, frame.written));
             let seen = |cursor: &FeedCursor| cursor.has_passed(slot.deadline, slot.seq);
             if !frame.delete && !self.subscribers.values().all(seen) {
-                self.candidates.push((key, slot.clone()));
+                let key = Key::from_bytes(Bytes::copy_from_slice(frame.key));
+                self.candidates.push((key.expect("sound frames have valid keys"), slot.clone()));
             }
         }
         self.index.write(frame.key, |shard| {

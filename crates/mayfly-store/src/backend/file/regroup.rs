@@ -11,13 +11,12 @@ use std::time::Duration;
 use super::super::embedded::deadline::Deadline;
 use super::super::embedded::timeline::Now;
 use super::engine::Engine;
-use super::frame::{Frame, encode_block};
+use super::frame::{BLOCK_BYTES, Frame, encode_block};
 use super::scan::{FINISHED, Finding, walk};
 use super::segment::{HEADER, Place, Role, Segment};
 
 /// So many slices may be open at a time; the smallest is ended for a new one.
 const MAX_OPEN: usize = 128;
-const BLOCK_BYTES: usize = 4 << 20;
 /// How long to wait for the reaper.
 const REAPING: Duration = Duration::from_millis(10);
 /// Slices are not narrower than 2^10 ms.
